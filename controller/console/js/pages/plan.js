@@ -20,12 +20,14 @@ export const title = "Plan";
 export function makePage(redraw) {
   let other = null;
   let problem = null;
+  let madeAt = null;
 
   async function compare(source, policy) {
     [other, problem] = [null, null];
     if (policy !== "") {
       try {
         other = await source.api.get(`/v1/plan?policy=${encodeURIComponent(policy)}`);
+        madeAt = clock(source.now);
       } catch (error) {
         problem = error.message;
       }
@@ -45,7 +47,7 @@ export function makePage(redraw) {
           "div",
           { class: other === null ? "" : "beside" },
           column(source, plan, other, "In force"),
-          other === null ? null : column(source, other, plan, "Dry run, not applied"),
+          other === null ? null : column(source, other, plan, `Dry run of ${madeAt}, not applied`),
         ),
         other === null
           ? null
@@ -92,8 +94,8 @@ function column(source, plan, other, name) {
     `${name}: ${plan.policy}`,
     facts(
       isInForce
-        ? fact("Number", String(plan.epoch), `since ${when}`)
-        : fact("Moves", counted(moved, "job"), "have another place than in force"),
+        ? fact("Number", plan.epoch === null ? "–" : String(plan.epoch), `since ${when}`)
+        : fact("Moves", counted(moved, "job"), "have another class than in force"),
       fact(
         "Jobs wait in the mean",
         duration(plan.objective_seconds),
