@@ -68,7 +68,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def started(policy: str, earlier: tuple[EarlierJob, ...] = (), **more: Any) -> ControllerProcess:
             port = free_port()
             process = ControllerProcess(
-                Network(), tmp_path / "controller", policy, classes=7, period_seconds=0.5,  # type: ignore[arg-type]
+                Network(), tmp_path / f"controller-{port}", policy, classes=7, period_seconds=0.5,  # type: ignore[arg-type]
                 url=f"http://127.0.0.1:{port}", api={"host": "127.0.0.1", "port": port},
                 openflow={"host": "127.0.0.1", "port": free_port()}, ovsdb=f"unix:{tmp_path}/none.sock", **more,
             )  # fmt: skip
