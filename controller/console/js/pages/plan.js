@@ -47,11 +47,15 @@ export function makePage(redraw) {
           "div",
           { class: other === null ? "" : "beside" },
           column(source, plan, other, "In force"),
-          other === null ? null : column(source, other, plan, `Dry run of ${madeAt}, not applied`),
+          other === null ? null : column(source, other, plan, "Dry run, not applied"),
         ),
         other === null
           ? null
-          : h("p", { class: "muted" }, "↑ and ↓ mark jobs that go earlier or later here than in the plan beside it."),
+          : h(
+              "p",
+              { class: "muted" },
+              `The dry run is of ${madeAt}. ↑ and ↓ mark jobs that go earlier or later here than in the plan beside it.`,
+            ),
         legend(classesOf(source.state), false),
       ];
     },

@@ -152,14 +152,10 @@ function preview(settings, wanted, plan, other) {
           .flat()
           .filter((one) => plan.classes[one.job] !== one.service);
   return [
-    h(
-      "ul",
-      null,
-      rows,
-      isOther
-        ? h("li", null, `options of ${settings.policy}: not kept; ${wanted.policy} begins with its defaults`)
-        : null,
-    ),
+    h("ul", null, rows),
+    isOther
+      ? h("p", null, `The options of ${settings.policy} are not kept: ${wanted.policy} begins with its defaults.`)
+      : null,
     other === null
       ? null
       : h(
