@@ -155,6 +155,8 @@ class Status(Message):
     """When the settings in force were read, in seconds since 1970-01-01 UTC."""
     paused: bool = False
     """Whether an operator has paused: plans are made, and nothing is enforced."""
+    not_ready: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Why nothing of what is to enforce the order does so, as GET /readyz says. Empty: the controller is ready."""
     policies: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """The policies that can be chosen, in alphabetical order."""
     enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()

@@ -68,6 +68,10 @@ def test_a_tenant_sees_its_own_jobs_and_pages_alone(visits: Visits, cluster: Clu
     expect(why.get_by_role("status")).to_contain_text("for another job and vision-small, which need")
     expect(page.get_by_text("speech-night")).to_have_count(0)
     expect(part(page, "What would help")).to_have_count(0)
+    visit.go("", "Overview")
+    expect(part(page, "Jobs in their order").get_by_role("link")).to_have_count(2)
+    for what_it_cannot_know in ("Ordering cannot help", "No switch counts", "the order is enforced", "null"):
+        expect(page.locator("main")).not_to_contain_text(what_it_cannot_know)
     for address, heading in (("plan", "Plan"), ("settings", "Settings"), ("network", "Network")):
         visit.go(address, heading)
         expect(page.locator("main")).not_to_contain_text("speech-night")

@@ -15,6 +15,9 @@ from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.pages import fact, part, rows
 from tests.support.controller.api_cases import spec
 
+REFRESH_MS = 6000
+"""Longer than the pages' pause between two looks."""
+
 
 @pytest.fixture(scope="module")
 def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -95,6 +98,29 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
     expect(row).to_have_count(0)
 
 
+def test_what_a_job_declares_anew_is_shown_and_its_page_says_when_it_has_ended(
+    visits: Visits, changing: Cluster
+) -> None:
+    # The page may ask why the job waits before it hears that it has ended.
+    visit = visits(changing, expected=[r"status of 40[49] .*/anew"])
+    page = visit.go("jobs", "Jobs")
+    row = page.get_by_role("row").filter(has_text="anew")
+    for user in ("ann", "cem"):
+        changing.call("PUT", "/v1/jobs/anew", spec(5102, user=user))
+        expect(row).to_contain_text(user)
+    changing.report(1, "anew")
+    visit.go("jobs/anew", "Job anew")
+    expect(part(page, "Why it waits").get_by_role("status")).to_be_visible()
+    changing.report(2, "anew", ended=True)
+    expect(part(page, "Why it waits")).to_contain_text("The job is ended: it is not in the plan.")
+    changing.call("DELETE", "/v1/jobs/anew")
+    expect(page.get_by_text("There is no job anew now.")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(REFRESH_MS)
+    assert [url for url in asked if "anew" in url] == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_metric_of_a_job_is_drawn_as_it_comes(visits: Visits, changing: Cluster, scheme: str) -> None:
     page = visits(changing, scheme=scheme).go("jobs/vision-small", "Job vision-small")
@@ -138,10 +164,10 @@ def test_after_a_restart_of_the_controller_the_page_goes_on(visits: Visits, chan
     page = visits(changing, expected=expected).go("jobs", "Jobs")
     expect(rows(page, "jobs")).to_have_count(7)
     changing.stop()
-    expect(page.get_by_role("status").filter(has_text="No connection for")).to_contain_text("Trying again.")
+    expect(page.get_by_role("status").filter(has_text="No connection since")).to_contain_text("Trying again.")
     expect(rows(page, "jobs")).to_have_count(7)
     changing.start()
-    expect(page.get_by_text("No connection for")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_text("No connection since")).to_have_count(0, timeout=30_000)
     expect(rows(page, "jobs")).to_have_count(0)
     changing.call("PUT", "/v1/jobs/afterwards", spec(5100))
     expect(rows(page, "jobs")).to_have_count(1)

@@ -25,7 +25,12 @@ REPLAY = """async (events) => {
   for (const event of events) apply(state, event);
   const jobs = [...state.jobs.values()].map((job) => [job.id, job.state, job.service_class, job.iterations_done]);
   const { lines, log, problems, hosts } = state;
-  return { jobs, lines: [...lines], log: log.length, problems, hosts: [...hosts.keys()] };
+  const { hostsOf, portsOf } = await import("/console/js/data/select.js");
+  const known = [...state.jobs.values()];
+  return {
+    jobs, lines: [...lines], log: log.length, problems, hosts: [...hosts.keys()],
+    hosts_of_jobs: known.map(hostsOf), ports_of_jobs: known.map((job) => [...portsOf(job)]),
+  };
 }"""
 
 
@@ -75,6 +80,37 @@ def test_switches_are_above_their_hosts_and_spines_above_leaves(page: Page) -> N
     assert at["spine"][1] < at["leaf1"][1] == at["leaf2"][1] < min(at[f"h{i}"][1] for i in range(4))
     assert len(set(at.values())) == 7, "no two at one place"
     assert max(at["h0"][0], at["h2"][0]) < min(at["h1"][0], at["h3"][0]), "beside those of the same switch"
+
+
+def test_a_mere_sign_of_life_counts_as_one(page: Page) -> None:
+    heard = """async () => {
+      const { follow } = await import("/console/js/data/stream.js");
+      const api = { open: async () => new Response(": alive\\nid: 7\\n\\n") };
+      const heard = [];
+      const calls = { onOpen: () => heard.push("open"), onLife: () => heard.push("life") };
+      for await (const event of follow(api, 7, undefined, calls)) heard.push(event);
+      return heard;
+    }"""
+    assert page.evaluate(heard) == ["open", "life"]
+
+
+def test_a_job_is_what_its_description_says_and_a_new_run_has_a_new_line(page: Page) -> None:
+    description = {
+        "arrival": 5.0, "user": "ann", "stage": None, "family": "f", "weight": 2.0, "metric": {"name": "loss"},
+        "target": None, "compute_seconds": 0.0, "hosts": ["h1", "h2"], "servers": ["h1"],
+        "demand": [{"src": "h2", "dst": "h1", "bytes": 8.0}],
+    }  # fmt: skip
+
+    def event(number: int, done: float, **more: Any) -> dict[str, Any]:
+        progress = {"iterations_done": done, "last_metric": done / 10}
+        data = {"id": "a", "state": "running", "progress": progress, "service_class": 0, "targets": {}, **more}
+        return {"id": number, "event": "job", "time": float(number), "data": data}
+
+    events = [event(1, 1, description=description), event(2, 7), event(3, 2), event(4, 3)]
+    state = page.evaluate(REPLAY, events)
+    assert state["lines"] == [["a", [[2, 0.2], [3, 0.3]]]]
+    assert state["hosts_of_jobs"] == [["h1", "h2"]]
+    assert state["ports_of_jobs"] == [[["h2 egress", 8], ["h1 ingress", 8]]]
 
 
 def test_events_make_the_state(page: Page) -> None:

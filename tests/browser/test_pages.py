@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+from evaluation.bench.support.api_client import Controller
 from tests.browser.conftest import Visits
 from tests.support.browser.cluster import PROBLEM, TRIALS, Cluster
 from tests.support.browser.pages import PAGES, fact, part, rows
+from tests.support.controller.api_cases import spec
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -41,6 +44,21 @@ def test_the_overview_says_what_is_in_force_busy_and_wrong(visits: Visits, clust
     expect(part(page, "Busiest ports").get_by_role("listitem").first).to_contain_text(
         re.compile(r"s1 port \d → h\d.* % of 1 Gbit/s")
     )
+
+
+def test_where_nothing_enforces_the_order_the_pages_say_so(visits: Visits, tmp_path: Path) -> None:
+    controller = Controller(tmp_path, token=False).start()
+    try:
+        controller.call("PUT", "/v1/jobs/a", spec(5000))
+        visit = visits(controller)
+        page = visit.go("", "Overview")
+        state = fact(part(page, "In force"), "State")
+        expect(state).to_contain_text("nothing is enforced")
+        expect(state).to_contain_text("no switch has connected")
+        visit.go("jobs/a", "Job a")
+        expect(part(page, "Why it waits")).to_contain_text("Nothing is enforced now: no switch has connected.")
+    finally:
+        controller.stop()
 
 
 def test_the_jobs_are_sorted_and_filtered(visits: Visits, cluster: Cluster) -> None:

@@ -17,12 +17,13 @@ from typing import Any
 import requests
 import urllib3
 
+from controller.config.sections import MIN_TOKEN
 from controller.wire import Status
 from controller.wire.event_stream import Sent, lines, sent_events
 from topologies import checkout, management
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
-from topologies.errors import LabError
+from topologies.errors import LabError, LabInputError
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
@@ -41,6 +42,14 @@ _STREAM_SECONDS = 40.0
 
 class ControllerSilentError(LabError):
     """The controller's API does not answer."""
+
+
+def chosen_token() -> str | None:
+    """Returns the token that the environment chooses; None where it chooses none. Raises LabInputError."""
+    token = os.environ.get(CHOSEN_BY)
+    if token and len(token) < MIN_TOKEN:
+        raise LabInputError(f"{CHOSEN_BY} has {len(token)} characters; a token has {MIN_TOKEN} at least")
+    return token or None
 
 
 class ControllerProcess:
@@ -65,17 +74,19 @@ class ControllerProcess:
         answer_seconds: float = _ANSWER_SECONDS,
         **settings: Any,
     ) -> None:
-        self._url = url
+        self.url = url
         self._answer_seconds = answer_seconds
         self._emulation = emulation
         self._plugins = plugins
         folder.mkdir(parents=True, exist_ok=True)
         self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
-        self._token = os.environ.get(CHOSEN_BY) or secrets.token_hex(16)
+        self._token = chosen_token() or secrets.token_hex(16)
         self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
         self._config = folder / "controller.yaml"
-        document = self._settings(classes, period_seconds) | settings
+        document = self._settings(classes, period_seconds)
+        document["api"] |= settings.pop("api", {})
+        document |= settings
         document |= {"policy": policy, "policy_options": dict(options or {})}
         self._config.write_text(json.dumps(document, indent=1))  # JSON is YAML
         self._config.chmod(0o600)
@@ -197,7 +208,7 @@ class ControllerProcess:
     ) -> requests.Response:
         used = session if session is not None else self._session
         try:
-            answer = used.request(method, self._url + path, json=body, timeout=self._answer_seconds)
+            answer = used.request(method, self.url + path, json=body, timeout=self._answer_seconds)
         except requests.RequestException as error:
             if self._process is not None:
                 _alive = self.pid
@@ -217,7 +228,7 @@ class ControllerProcess:
         session = self._new_session()
         session.headers["Last-Event-ID"] = last
         try:
-            answer = session.get(f"{self._url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
+            answer = session.get(f"{self.url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
             if not answer.ok:
                 raise ControllerSilentError(f"GET /v1/events: {answer.status_code} {answer.text.strip()[:500]}")
             yield from sent_events(lines(answer.raw.read1))

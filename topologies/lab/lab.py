@@ -26,7 +26,7 @@ from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.experiment import Experiment
 from topologies.lab import queue_proof
 from topologies.lab.arm import Tick, run_arm
-from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.controller_process import ControllerProcess, chosen_token
 from topologies.lab.queue_proof import QueueProof
 from topologies.lab.results import (
     ArmResult,
@@ -114,6 +114,7 @@ def run_lab(
 def _check(request: LabRequest) -> None:
     if not request.experiments or not (request.policies or request.queue_proof or request.alone_iterations):
         raise LabInputError("nothing to run: there is no experiment, or no policy")
+    chosen_token()
     shapes = {
         (e.topology, e.leaves, e.spines, e.uplink_bps, e.hosts, e.link_bps, e.queues) for e in request.experiments
     }

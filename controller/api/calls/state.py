@@ -94,6 +94,7 @@ def status(services: Services, _call: Call) -> Reply:
             settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
             settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
             paused=loop.settings.is_paused,
+            not_ready=tuple(missing_to_be_ready(services)),
             policies=tuple(sorted(available())),
             enforce=services.config.enforce,
         )

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
+_A_DAY_LONG_AGO = 1e9
+"""No run is as long, in seconds, and each time of today is later."""
+
 
 class Lines(NamedTuple):
     """The lines of a recorded file. ``kept`` has those that are right, each with its line feed, and ``documents`` what
@@ -31,6 +34,19 @@ def read_lines(content: bytes, fields: Mapping[str, type | tuple[type, ...]]) ->
         elif line.strip() and number <= len(lines):
             wrong.append(number)
     return Lines(b"".join(kept), tuple(documents), tuple(wrong))
+
+
+def from_the_first(lines: Lines) -> Lines:
+    """Returns the lines with their times in seconds since the first, where they are in seconds since the Unix epoch.
+
+    So are they in what ``trainyard events`` prints. A recorded run of the lab counts from its start already.
+    """
+    zero = min((each["time"] for each in lines.documents), default=0.0)
+    if zero < _A_DAY_LONG_AGO:
+        return lines
+    documents = tuple({**each, "time": round(each["time"] - zero, 3)} for each in lines.documents)
+    kept = b"".join(json.dumps(each).encode() + b"\n" for each in documents)
+    return Lines(kept, documents, lines.wrong)
 
 
 def _document(line: bytes, fields: Mapping[str, type | tuple[type, ...]]) -> Mapping[str, Any] | None:

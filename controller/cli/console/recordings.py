@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from controller.cli.console.lines import parsed, read_lines
+from controller.cli.console.lines import from_the_first, parsed, read_lines
 
 EVENTS, FACTS, EXPLANATIONS = "events.jsonl", "facts.json", "explanations.jsonl"
 DEEPEST = 4
@@ -53,7 +53,7 @@ def _runs(folder: Path, depth: int) -> Iterator[Path]:
 def read_run(folder: Path, name: str) -> Recording:
     """Returns the recorded run in a folder. Only its events must be there. Raises OSError."""
     files, problems = {}, []
-    events = read_lines((folder / EVENTS).read_bytes(), _FIELDS[EVENTS])
+    events = from_the_first(read_lines((folder / EVENTS).read_bytes(), _FIELDS[EVENTS]))
     files[EVENTS] = events.kept
     problems += _left_out(folder / EVENTS, events.wrong)
     facts: Mapping[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,11 @@ class SiteServer(ThreadingHTTPServer):
     def __init__(self, site: Mapping[str, StaticFile], port: int) -> None:
         super().__init__((ADDRESS, port), _Handler)
         self.site = site
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a browser that leaves amid an answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     @property
     def url(self) -> str:

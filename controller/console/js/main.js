@@ -54,6 +54,7 @@ function draw() {
       sources[0].state.caller === null ||
       sources[0].may(entry.needs),
   );
+  const focused = document.activeElement;
   patch(
     app,
     shell({
@@ -68,6 +69,8 @@ function draw() {
       onTheme: nextTheme,
     }),
   );
+  // A row that was moved loses the focus.
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
   if (!isNew) return;
   scrollTo(0, 0);
   if (document.activeElement !== document.body) document.querySelector("main").focus({ preventScroll: true });
@@ -103,6 +106,7 @@ function choose(column, number) {
 }
 
 async function startRecorded(api) {
+  app.textContent = "Loading the recorded runs.";
   recordings = await Recorded.readAll(api);
   sources = recordings.slice(0, 2);
   const span = Math.max(...recordings.map((one) => one.seconds));
@@ -131,6 +135,13 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   document.querySelector("main").focus();
 });
 const api = new Api();
-if (document.documentElement.dataset.source === "recorded") await startRecorded(api);
-else startLive(api);
+if (document.documentElement.dataset.source !== "recorded") startLive(api);
+else {
+  try {
+    await startRecorded(api);
+  } catch (error) {
+    app.textContent = `The recorded runs cannot be shown: ${error.message}`;
+    throw error;
+  }
+}
 redraw();

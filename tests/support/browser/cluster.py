@@ -50,12 +50,14 @@ class Cluster(RolesYard):
         everybody = waiting.keys() | study.keys()
         wait_until(lambda: self.plan().get("classes", {}).keys() == everybody, what="a plan with all")
 
-    def report(self, iteration: float, *jobs: str) -> None:
-        """Let host h1 report progress of jobs."""
-        parts = [
-            {"job": name, "points": [{"iteration": iteration, "time": time.time(), "metric": _metric(name, iteration)}]}
-            for name in jobs
-        ]
+    def report(self, iteration: float, *jobs: str, ended: bool = False) -> None:
+        """Let host h1 report progress of jobs, or their end."""
+
+        def part(name: str) -> dict[str, Any]:
+            point = {"iteration": iteration, "time": time.time(), "metric": _metric(name, iteration)}
+            return {"job": name, "points": [point], "ended": ended}
+
+        parts = [part(name) for name in jobs]
         answer = self.by("h1", "POST", "/v1/hosts/h1/reports", batch(*parts))
         assert answer.ok, answer.text
 

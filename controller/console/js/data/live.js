@@ -1,7 +1,7 @@
 /** Follows a running controller: its present state first, and then each event. */
 
 import { ApiError } from "./api.js";
-import { apply, emptyState, load } from "./state.js";
+import { apply, emptyState, isWhole, load } from "./state.js";
 import { follow } from "./stream.js";
 
 const REFRESH_MS = 5000;
@@ -9,15 +9,25 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10000;
 /** The history of more jobs is read minute by minute: an hour of 1,000 jobs is 12 MB otherwise. */
 const MANY_JOBS = 100;
-const [SAMPLE, MINUTE] = [5, 60];
+const MINUTE = 60;
 /** The stream says every 15 s that it is alive. */
 const SILENCE_MS = 40000;
+
+/** Resolves when somebody sees the page. */
+async function seen() {
+  while (document.hidden)
+    await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+}
 
 export class Live {
   #api;
   #onChange;
   #onToken;
   #last = null;
+  #offset = null;
+  #isLoaded = false;
+  #early = [];
+  #asked = new Set();
   #plans = null;
   #wanted = new Set();
 
@@ -32,9 +42,9 @@ export class Live {
     this.openedAt = this.now;
   }
 
-  /** The time now, in seconds since the Unix epoch. */
+  /** The controller's time now, in seconds since the Unix epoch: this machine's clock, and how far events show it off. */
   get now() {
-    return Date.now() / 1000;
+    return Date.now() / 1000 + (this.#offset ?? 0);
   }
 
   get api() {
@@ -51,12 +61,16 @@ export class Live {
     setInterval(() => this.#refresh(), REFRESH_MS);
     let pause = FIRST_PAUSE_MS;
     for (;;) {
+      await seen();
       try {
         await this.#once(() => (pause = FIRST_PAUSE_MS));
         this.#closed(null);
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) {
           await this.#onToken(this.#api.hasToken ? error.message : null);
+          // Another token may be somebody else's.
+          this.state = emptyState();
+          this.#last = null;
           pause = FIRST_PAUSE_MS;
           continue;
         }
@@ -74,49 +88,63 @@ export class Live {
     this.#onChange();
   }
 
-  /** Follow one stream to its end. The stream begins before the state is read, so that nothing is missed in between. */
+  /**
+   * Follow one stream to its end. The stream begins before the state is read, so that nothing is missed in between. It
+   * ends when nobody sees the page: a browser has few connections to one address.
+   */
   async #once(onOpen) {
     this.state.caller ??= await this.#api.get("/v1/caller");
     const ended = new AbortController();
     let watch = setTimeout(() => ended.abort(), SILENCE_MS);
+    const onLife = () => {
+      clearTimeout(watch);
+      watch = setTimeout(() => ended.abort(), SILENCE_MS);
+    };
+    const leave = () => document.hidden && ended.abort();
+    document.addEventListener("visibilitychange", leave);
     let loading = null;
-    const early = [];
-    try {
-      const stream = follow(this.#api, this.#last, ended.signal, () => {
-        onOpen();
-        loading = this.#load().then(() => {
-          this.connection = { isOpen: true, since: this.now, problem: null };
-          for (const event of early.splice(0)) this.#take(event);
-          this.#onChange();
-        });
-        loading.catch(() => ended.abort());
+    const begun = () => {
+      onOpen();
+      loading = this.#reload().then(() => {
+        this.connection = { isOpen: true, since: this.now, problem: null };
+        this.#onChange();
       });
-      for await (const event of stream) {
-        clearTimeout(watch);
-        watch = setTimeout(() => ended.abort(), SILENCE_MS);
-        if (this.connection.isOpen) this.#take(event);
-        else early.push(event);
+      loading.catch(() => ended.abort());
+    };
+    try {
+      for await (const event of follow(this.#api, this.#last, ended.signal, { onOpen: begun, onLife })) {
+        this.#last = event.id;
+        if (this.#isLoaded) this.#take(event);
+        else this.#early.push(event);
         this.#onChange();
       }
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     } finally {
       clearTimeout(watch);
+      document.removeEventListener("visibilitychange", leave);
       ended.abort();
       this.connection = { ...this.connection, isOpen: false };
     }
     if (loading !== null) await loading;
   }
 
-  #take(event) {
-    this.#last = event.id;
-    if (event.event === "gap") {
-      this.#load().catch(() => {});
-      return;
-    }
-    const isNew = event.event === "job" && event.data.state !== "removed" && !this.state.jobs.get(event.data.id)?.spec;
+  /** Read the state. What comes meanwhile is newer, and waits. */
+  async #reload() {
+    this.#isLoaded = false;
+    await this.#load();
+    this.#isLoaded = true;
+    for (const event of this.#early.splice(0)) this.#take(event, true);
+  }
+
+  /** `isCovered`: the state was read after what a gap leaves out. */
+  #take(event, isCovered = false) {
+    this.#offset = Math.max(this.#offset ?? -Infinity, event.time - Date.now() / 1000);
+    const id = event.event === "job" && event.data.state !== "removed" ? event.data.id : null;
+    const isNew = id !== null && !isWhole(this.state.jobs.get(id)?.spec);
     apply(this.state, event);
-    if (isNew) this.#loadJob(event.data.id);
+    if (event.event === "gap" && !isCovered) this.#reload().catch(() => {}); // the stream ends too
+    if (isNew && !this.#asked.has(id)) this.#loadJob(id);
     if (event.event === "plan") this.#loadPlan();
   }
 
@@ -132,23 +160,34 @@ export class Live {
     const documents = {};
     await Promise.all(Object.entries(paths).map(async ([name, path]) => (documents[name] = await this.#allowed(path))));
     const isMany = (documents.jobs?.jobs.length ?? 0) > MANY_JOBS;
-    documents.past = await this.#allowed(`/v1/history?ports=&step=${isMany ? MINUTE : SAMPLE}`);
+    documents.past = await this.#past(isMany ? `&step=${MINUTE}` : "");
     load(this.state, documents, this.now);
   }
 
-  /** Returns a document, or null where the caller may not read it or there is none yet. */
+  /** Returns a document; null where there is none yet, and undefined where the caller may not read it. */
   async #allowed(path) {
-    const caller = this.state.caller;
-    if (caller !== null && !caller.calls.includes(`GET ${path.split("?")[0]}`)) return null;
+    if (!this.may(`GET ${path.split("?")[0]}`)) return undefined;
     try {
       return await this.#api.get(path);
     } catch (error) {
-      if (error instanceof ApiError && [403, 503].includes(error.status)) return null;
+      if (error instanceof ApiError && error.status === 403) return undefined;
+      if (error instanceof ApiError && error.status === 503) return null;
+      throw error;
+    }
+  }
+
+  /** Returns the history of the jobs, or null where it would be too large: without it, lines begin now. */
+  async #past(step) {
+    try {
+      return await this.#allowed(`/v1/history?ports=${step}`);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 422) return null;
       throw error;
     }
   }
 
   async #loadJob(id) {
+    this.#asked.add(id);
     try {
       const job = await this.#api.get(`/v1/jobs/${encodeURIComponent(id)}`);
       const known = this.state.jobs.get(id);
@@ -157,6 +196,8 @@ export class Live {
       this.#onChange();
     } catch {
       // It is gone again; an event says so.
+    } finally {
+      this.#asked.delete(id);
     }
   }
 
@@ -166,7 +207,7 @@ export class Live {
       this.#plans = null;
       try {
         const plan = await this.#allowed("/v1/plan");
-        if (plan !== null) this.state.plan = plan;
+        if (plan) this.state.plan = plan;
         this.#onChange();
       } catch {
         // The stream ends too, and all is read again.
@@ -183,15 +224,16 @@ export class Live {
 
   async #refresh(only = null) {
     if (!this.connection.isOpen || document.hidden) return;
-    const names = only ?? [...this.#wanted, "status"];
+    await Promise.all((only ?? [...this.#wanted, "status"]).map((name) => this.#read(name)));
+    this.#onChange();
+  }
+
+  async #read(name) {
     try {
-      for (const name of names) {
-        if (name === "network") load(this.state, { network: await this.#allowed("/v1/network") }, this.now);
-        else if (name === "status") load(this.state, { status: await this.#allowed("/v1/status") }, this.now);
-        else if (name.startsWith("job:")) await this.#loadJob(name.slice("job:".length));
-        else this.state.history = { name, ...(await this.#allowed(`/v1/history?${name.slice("history:".length)}`)) };
-      }
-      this.#onChange();
+      if (name.startsWith("job:")) await this.#loadJob(name.slice("job:".length));
+      else if (name.startsWith("history:"))
+        this.state.history = { name, ...(await this.#allowed(`/v1/history?${name.slice("history:".length)}`)) };
+      else load(this.state, { [name]: await this.#allowed(`/v1/${name}`) }, this.now);
     } catch {
       // Where the controller is gone the stream says so, and what it refuses is not shown.
     }

@@ -1,6 +1,6 @@
 /** Plays a recorded run: the state at any of its moments. */
 
-import { apply, emptyState, load } from "./state.js";
+import { apply, emptyState, isWhole, load } from "./state.js";
 
 export class Recorded {
   #events;
@@ -66,7 +66,7 @@ export class Recorded {
     this.state.time = this.now;
     for (const job of this.state.jobs.values()) {
       const known = this.#facts?.jobs?.[job.id];
-      if (known !== undefined && job.spec === null)
+      if (known !== undefined && !isWhole(job.spec))
         Object.assign(job, { spec: known.spec, measured_demand: known.measured_demand });
     }
     this.state.history = until(this.#facts?.history ?? null, this.now);

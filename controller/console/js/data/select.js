@@ -27,8 +27,8 @@ function byTraffic(compute) {
 export const portsOf = byTraffic((job) => {
   const ports = new Map();
   const add = (port, bytes) => ports.set(port, (ports.get(port) ?? 0) + bytes);
-  const measured = job.measured_demand ?? [];
-  for (const { src, dst, bytes } of measured.length > 0 ? measured : (job.spec?.demand ?? [])) {
+  const declared = job.spec?.demand ?? [];
+  for (const { src, dst, bytes } of declared.length > 0 ? declared : (job.measured_demand ?? [])) {
     add(`${src} egress`, bytes);
     add(`${dst} ingress`, bytes);
   }
@@ -47,14 +47,21 @@ export function liveJobs(state) {
   return [...state.jobs.values()].filter((job) => job.state === "running" || job.state === "waiting");
 }
 
-/** Returns the ports that two or more running jobs use, with their jobs; null where no job's traffic is known. */
+/**
+ * Returns the ports of hosts that two or more running jobs use, with their jobs; null where it is not known: of some
+ * job no traffic is known, jobs of others are not shown, or links between switches may be where jobs meet.
+ */
 export function contended(state) {
   const users = new Map();
-  for (const job of liveJobs(state)) {
+  const live = liveJobs(state);
+  for (const job of live) {
     for (const port of portsOf(job).keys()) users.set(port, [...(users.get(port) ?? []), job.id]);
   }
-  if (users.size === 0) return null;
-  return new Map([...users].filter(([, jobs]) => jobs.length > 1));
+  const shared = new Map([...users].filter(([, jobs]) => jobs.length > 1));
+  const isWhole = live.length > 0 && live.every((job) => portsOf(job).size > 0);
+  const isFabric = state.network?.links.some(({ a, b }) => a.port !== null && b.port !== null) ?? false;
+  if (shared.size === 0 && (!isWhole || isFabric || state.caller?.role === "tenant")) return null;
+  return shared;
 }
 
 /** Returns how many times longer than the lower bound the plan lets jobs wait; null where it is not known. */
@@ -148,25 +155,24 @@ function better(a, b) {
   return sign * (left - right);
 }
 
-/** Returns the jobs of a plan by band, and for each the place it has in another plan: earlier, later or the same. */
+/** Returns the jobs of a plan by band, and how the class of each is in another plan: it goes earlier, later or the same. */
 export function compared(plan, other) {
-  const place = new Map(other.order.flatMap((band, i) => band.map((job) => [job, i])));
-  return plan.order.map((band, i) =>
+  return plan.order.map((band) =>
     band.map((job) => {
-      const there = place.get(job);
-      return {
-        job,
-        service: plan.classes[job],
-        move: there === undefined ? "new" : there === i ? "same" : i < there ? "earlier" : "later",
-      };
+      const [service, there] = [plan.classes[job], other.classes[job]];
+      const move = there === undefined ? "new" : there === service ? "same" : service < there ? "earlier" : "later";
+      return { job, service, move };
     }),
   );
 }
 
-/** Returns whether the order is enforced; null where it is not known. */
-export function isEnforced(state) {
-  if (state.status?.paused || state.settings?.pause) return false;
-  return state.status === null ? null : state.status.enforce.length > 0;
+/** Returns whether the order is enforced (null: it is not known), and in words why not. */
+export function enforcement({ status, settings }) {
+  if (status?.paused || settings?.pause) return { isOn: false, why: "an operator has paused" };
+  if (status === null) return { isOn: null, why: null };
+  if (status.enforce.length === 0) return { isOn: false, why: "the settings say to observe only" };
+  const missing = status.not_ready ?? [];
+  return missing.length > 0 ? { isOn: false, why: missing.join("; ") } : { isOn: true, why: null };
 }
 
 /** Returns the changes of a job's class, `[time, class]`: those of the last hour, and those that came since. */

@@ -5,7 +5,7 @@ import { shortDpid } from "./select.js";
 
 const SENTENCES = {
   plan: (data) =>
-    `${data.policy} put plan ${data.epoch} in force${data.moves ? `: ${counted(data.moves, "job has", "jobs have")} another class` : ""}${data.lower_bound_seconds ? `; lower bound ${duration(data.lower_bound_seconds)}` : ""}`,
+    `${data.policy} put ${data.epoch === null ? "another plan" : `plan ${data.epoch}`} in force${data.moves ? `: ${counted(data.moves, "job has", "jobs have")} another class` : ""}${data.lower_bound_seconds ? `; lower bound ${duration(data.lower_bound_seconds)}` : ""}`,
   job: (data) => `${data.id} is ${data.state}`,
   stage: (data) => `stage ${data.id} is ${data.state}: ${names(data.jobs)}`,
   host: (data) =>

@@ -59,7 +59,10 @@ function takeNetwork(state, network) {
 
 function takeJobs(state, jobs) {
   const before = state.jobs;
-  state.jobs = new Map(jobs.map((job) => [job.id, { ...job, targets: before.get(job.id)?.targets ?? {} }]));
+  state.jobs = new Map(
+    jobs.map((job) => [job.id, { ...job, targets: job.targets ?? before.get(job.id)?.targets ?? {} }]),
+  );
+  state.stages.clear(); // those that run are told by their jobs
   for (const id of state.lines.keys()) if (!state.jobs.has(id)) state.lines.delete(id);
 }
 
@@ -107,8 +110,8 @@ const CHANGES = {
       return true;
     }
     const before = state.jobs.get(data.id) ?? unknownJob(data.id, time);
-    const { progress, ...rest } = data;
-    const after = { ...before, ...rest, ...(progress ?? {}) };
+    const { progress, description, ...rest } = data;
+    const after = { ...before, ...rest, ...(progress ?? {}), ...(description ? described(before, description) : {}) };
     state.jobs.set(data.id, after);
     notePoint(state, after);
     return before.state !== data.state;
@@ -142,6 +145,19 @@ const CHANGES = {
   },
 };
 
+/** Returns whether a job's spec is the whole one, and not only what an event's description says of it. */
+export function isWhole(spec) {
+  return spec !== null && spec !== undefined && "model" in spec;
+}
+
+/** Returns what an event's description says of a job, in the form of its spec. */
+function described(job, { arrival, demand, hosts, servers, ...declared }) {
+  const tasks = (hosts ?? []).map((host) => ({ role: servers?.includes(host) ? "ps" : "worker", host, port: null }));
+  const before = job.spec ?? { tasks: [], flows: [], demand: [] };
+  const spec = { ...before, ...declared, ...(hosts ? { tasks } : {}), ...(demand ? { demand } : {}) };
+  return { arrival, spec };
+}
+
 function unknownJob(id, time) {
   return {
     id,
@@ -160,7 +176,8 @@ function notePoint(state, job) {
   if (typeof job.last_metric !== "number") return;
   const line = state.lines.get(job.id) ?? [];
   const last = line[line.length - 1];
-  if (last !== undefined && last[0] >= job.iterations_done) return;
+  if (last !== undefined && last[0] === job.iterations_done) return;
+  if (last !== undefined && last[0] > job.iterations_done) line.length = 0; // a new run has begun
   line.push([job.iterations_done, job.last_metric]);
   // A long line keeps its shape with every other point.
   state.lines.set(

@@ -15,11 +15,13 @@ export function makePage(redraw) {
   const hidden = new Set();
   let trail = null;
   let problem = null;
-  let isAsked = false;
+  let askedFor = null;
 
+  /** Asks for the newest records, and again when an event says that there is another one. */
   function askForAudit(source) {
-    if (isAsked || !source.may("GET /v1/audit")) return;
-    isAsked = true;
+    const newest = source.state.log.findLast((event) => event.event === "audit")?.id ?? 0;
+    if (newest === askedFor || !source.may("GET /v1/audit")) return;
+    askedFor = newest;
     source.api.get("/v1/audit?limit=100").then(
       (document) => ((trail = document), redraw()),
       (error) => ((problem = error.message), redraw()),
@@ -59,7 +61,7 @@ export function makePage(redraw) {
             : h(
                 "p",
                 { class: "muted" },
-                `Since this page was opened at ${clock(source.openedAt)}. The audit goes further back.`,
+                `Since this page was opened at ${clock(source.openedAt)}.${source.may("GET /v1/audit") ? " The audit goes further back." : ""}`,
               ),
           shown.length === 0 ? empty("Nothing has happened.") : lines(source, shown),
         ),

@@ -1,6 +1,6 @@
 /** One job: why it waits, what is known of it, and what would help. */
 
-import { classHistory, classIntervals, hostsOf, isEnforced, nextTarget, share } from "../data/select.js";
+import { classHistory, classIntervals, hostsOf, enforcement, nextTarget, share } from "../data/select.js";
 import { chart } from "../ui/chart.js";
 import { h } from "../ui/dom.js";
 import { clock, count, counted, duration, moment, names, number } from "../ui/format.js";
@@ -31,13 +31,13 @@ export function makePage(redraw, [id]) {
 
   return {
     title: `Job ${id}`,
-    wants: () => [`job:${id}`, `history:jobs=${encodeURIComponent(id)}&step=15&ports=`],
+    wants: ({ jobs }) => (jobs.has(id) ? [`job:${id}`, `history:jobs=${encodeURIComponent(id)}&step=15&ports=`] : []),
     render: (source) => {
       const job = source.state.jobs.get(id);
       if (job === undefined)
         return empty(source.connection.isOpen ? `There is no job ${id} now.` : "Waiting for the controller.");
-      ask(source);
       const isLive = job.state === "running" || job.state === "waiting";
+      if (isLive) ask(source);
       return [
         header(source, job),
         isLive
@@ -92,7 +92,7 @@ function why(state, job, explained, problem) {
   const waits = ports.filter((port) => port.before_count > 0);
   return section(
     "Why it waits",
-    h("p", { class: "answer", role: "status" }, answer(job, explained, waits, ports)),
+    h("p", { class: "answer", role: "status", "aria-live": "off" }, answer(job, explained, waits, ports)),
     remarks(state, job).map((text) => h("p", { class: "note" }, text)),
     h("p", null, h("span", { class: "muted" }, `${explained.policy} says: `), explained.reason),
     explained.recordedAt === undefined
@@ -120,10 +120,10 @@ function why(state, job, explained, problem) {
 /** Returns what else a reader of the answer must know. */
 function remarks(state, job) {
   const silent = hostsOf(job).filter((name) => state.hosts.get(name)?.alive === false);
-  const isOff = isEnforced(state) === false;
+  const { isOn, why } = enforcement(state);
   return [
-    isOff
-      ? "Nothing is enforced now: this is the order in which jobs would be served."
+    isOn === false
+      ? `Nothing is enforced now: ${why}. This is the order in which jobs would be served.`
       : "A port serves the classes in their order. A job that waits goes on with what the classes before it leave.",
     silent.length > 0
       ? `No agent reports from ${names(silent)}, so what is known of the job there is from before.`
@@ -263,25 +263,27 @@ function metricChart(source, job) {
   const shown = points(source, job);
   if (shown.length < 2) return null;
   const name = job.spec?.metric?.name ?? "metric";
+  // The library understands some HTML in texts.
+  const shownName = name.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   const next = nextTarget(job);
   const hasMetric = next !== null && typeof next.metric === "number";
   return section(
     "Its metric",
     chart({
       key: "metric",
-      stamp: `${shown.length} ${shown.at(-1)} ${next?.iteration}`,
+      stamp: `${shown.length} ${shown.at(-1)} ${next?.iteration} ${next?.low} ${next?.high}`,
       label: `${name} by iteration, now ${number(job.last_metric)}${hasMetric ? `; ${number(next.metric)} is expected at iteration ${number(next.iteration)}` : ""}`,
       traces: (colour) => [
         {
           x: shown.map((point) => point[0]),
           y: shown.map((point) => point[1]),
           mode: "lines",
-          name,
+          name: shownName,
           line: { color: colour("accent"), width: 2 },
         },
         ...(hasMetric ? targetTraces(next, colour) : []),
       ],
-      layout: { xaxis: { title: { text: "iteration" } }, yaxis: { title: { text: name } } },
+      layout: { xaxis: { title: { text: "iteration" } }, yaxis: { title: { text: shownName } } },
     }),
   );
 }

@@ -42,7 +42,11 @@ export function makePage(redraw) {
 
   /** The places change only when nodes and links do, and not with their load. */
   function placesOf(network) {
-    const stamp = `${network.hosts.length} ${network.switches.map((one) => one.dpid)} ${network.links.length}`;
+    const stamp = JSON.stringify([
+      network.hosts.map((host) => host.name),
+      network.switches.map((one) => one.dpid),
+      network.links.map(({ a, b }) => [a, b]),
+    ]);
     if (placed.stamp !== stamp) placed = { stamp, places: arrange(network) };
     return placed.places;
   }

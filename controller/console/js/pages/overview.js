@@ -1,6 +1,6 @@
 /** What is in force, what is busy, and what is wrong. */
 
-import { contended, directions, isEnforced, liveJobs, nextTarget, overBound, share } from "../data/select.js";
+import { contended, directions, enforcement, liveJobs, nextTarget, overBound, share } from "../data/select.js";
 import { h } from "../ui/dom.js";
 import { clock, compareNames, count, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, legend, loadBar, problems, section } from "../ui/parts.js";
@@ -43,7 +43,7 @@ function inForce(source) {
     "In force",
     facts(
       fact("Policy", plan.policy, since),
-      fact("State", mode(state), plan.degraded ?? null),
+      fact("State", mode(enforcement(state)), plan.degraded ?? enforcement(state).why),
       reporting(state),
       fact(
         "Jobs",
@@ -68,11 +68,9 @@ function inForce(source) {
   );
 }
 
-function mode(state) {
-  if (isEnforced(state) !== false) return badge("the order is enforced", "good");
-  return state.status?.enforce.length === 0
-    ? badge("observing: nothing is enforced", "quiet")
-    : badge("paused: nothing is enforced", "warn");
+function mode({ isOn }) {
+  if (isOn === null) return badge("not known");
+  return isOn ? badge("the order is enforced", "good") : badge("nothing is enforced", "warn");
 }
 
 /** How many agents report, and how many switches are ready. */
@@ -151,6 +149,7 @@ function waiting(state) {
 }
 
 function ports(state) {
+  if (state.network === null) return null;
   const all = directions(state.network).filter((one) => one.use !== null);
   if (all.length === 0) return section("Busiest ports", empty("No switch counts traffic by class."));
   const busiest = all.sort((a, b) => b.use - a.use || compareNames(a.name, b.name)).slice(0, MOST_PORTS);

@@ -20,12 +20,14 @@ export const title = "Plan";
 export function makePage(redraw) {
   let other = null;
   let problem = null;
+  let madeAt = null;
 
   async function compare(source, policy) {
     [other, problem] = [null, null];
     if (policy !== "") {
       try {
         other = await source.api.get(`/v1/plan?policy=${encodeURIComponent(policy)}`);
+        madeAt = clock(source.now);
       } catch (error) {
         problem = error.message;
       }
@@ -49,7 +51,11 @@ export function makePage(redraw) {
         ),
         other === null
           ? null
-          : h("p", { class: "muted" }, "↑ and ↓ mark jobs that go earlier or later here than in the plan beside it."),
+          : h(
+              "p",
+              { class: "muted" },
+              `The dry run is of ${madeAt}. ↑ and ↓ mark jobs that go earlier or later here than in the plan beside it.`,
+            ),
         legend(classesOf(source.state), false),
       ];
     },
@@ -92,8 +98,8 @@ function column(source, plan, other, name) {
     `${name}: ${plan.policy}`,
     facts(
       isInForce
-        ? fact("Number", String(plan.epoch), `since ${when}`)
-        : fact("Moves", counted(moved, "job"), "have another place than in force"),
+        ? fact("Number", plan.epoch === null ? "–" : String(plan.epoch), `since ${when}`)
+        : fact("Moves", counted(moved, "job"), "have another class than in force"),
       fact(
         "Jobs wait in the mean",
         duration(plan.objective_seconds),

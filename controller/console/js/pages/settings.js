@@ -144,6 +144,7 @@ function preview(settings, wanted, plan, other) {
       ? null
       : h("li", null, `period: ${duration(settings.period_seconds)} → ${duration(wanted.period_seconds)}`),
   ];
+  const isOther = wanted.policy !== undefined && Object.keys(settings.policy_options ?? {}).length > 0;
   const moves =
     other === null
       ? []
@@ -152,6 +153,9 @@ function preview(settings, wanted, plan, other) {
           .filter((one) => plan.classes[one.job] !== one.service);
   return [
     h("ul", null, rows),
+    isOther
+      ? h("p", null, `The options of ${settings.policy} are not kept: ${wanted.policy} begins with its defaults.`)
+      : null,
     other === null
       ? null
       : h(

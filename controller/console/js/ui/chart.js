@@ -24,6 +24,7 @@ function library() {
 }
 
 const drawn = new WeakMap();
+const charts = new Set();
 
 /**
  * Returns a chart. `label` says in words what it shows. `traces(colour)` returns Plotly's traces; `colour(name)` is a
@@ -50,7 +51,9 @@ async function draw(node, traces, layout, stamp) {
   const inner = node.firstElementChild ?? node.appendChild(document.createElement("div"));
   try {
     const plotly = await library();
+    for (const chart of charts) if (!chart.isConnected && charts.delete(chart)) plotly.purge(chart.firstElementChild);
     if (!node.isConnected || drawn.get(node) !== stamp) return;
+    charts.add(node);
     await plotly.react(inner, traces(colourOf(node)), merged(base(node), layout), {
       displaylogo: false,
       displayModeBar: false,

@@ -1,7 +1,7 @@
 /** What is around each page: the menu, the state of the connection, and the choice of recorded runs. */
 
 import { h } from "./dom.js";
-import { counted, duration } from "./format.js";
+import { clock, counted } from "./format.js";
 import { badge } from "./parts.js";
 
 /** Returns the whole page. `content` are the columns: one, or one for each recorded run. */
@@ -77,10 +77,9 @@ function signs({ state }) {
 
 function connection(source) {
   if (source.connection.isOpen) return null;
-  const away = Math.max(0, source.now - source.connection.since);
   const text =
     source.connection.problem === null
       ? "Connecting."
-      : `No connection for ${duration(Math.round(away))}: ${source.connection.problem}. What you see is from before. Trying again.`;
+      : `No connection since ${clock(source.connection.since)}: ${source.connection.problem}. What you see is from before. Trying again.`;
   return h("p", { class: "bad-news", role: "status" }, text);
 }

@@ -79,11 +79,11 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
     const to = isShort
       ? all.length
       : Math.min(all.length, Math.ceil((view.top + view.height) / ROW_HEIGHT) + SPARE_ROWS);
-    const gap = (lines) =>
+    const gap = (key, lines) =>
       lines > 0
         ? h(
             "tr",
-            { key: lines === from ? " before" : " after", class: "gap", "aria-hidden": "true" },
+            { key, class: "gap", "aria-hidden": "true" },
             h("td", { colspan: columns.length, style: { height: `${lines * ROW_HEIGHT}px` } }),
           )
         : null;
@@ -130,7 +130,7 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
           h(
             "tbody",
             null,
-            gap(from),
+            gap(" before", from),
             all.slice(from, to).map((row, i) =>
               h(
                 "tr",
@@ -148,7 +148,7 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
                 ),
               ),
             ),
-            gap(all.length - to),
+            gap(" after", all.length - to),
           ),
         ),
       ),

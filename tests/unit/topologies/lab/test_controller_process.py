@@ -12,17 +12,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
 
 from controller.wire import EventDocument
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.family_runs import rising
 from tests.support.lab import curious
-from topologies.errors import LabError
+from topologies.errors import LabError, LabInputError
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import JobPlan
 from topologies.lab import earlier_jobs
-from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.controller_process import ControllerProcess, chosen_token
 from topologies.lab.recording.events import EventRecorder
 from topologies.trainer.specs import job_spec
 
@@ -67,7 +68,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def started(policy: str, earlier: tuple[EarlierJob, ...] = (), **more: Any) -> ControllerProcess:
             port = free_port()
             process = ControllerProcess(
-                Network(), tmp_path / "controller", policy, classes=7, period_seconds=0.5,  # type: ignore[arg-type]
+                Network(), tmp_path / f"controller-{port}", policy, classes=7, period_seconds=0.5,  # type: ignore[arg-type]
                 url=f"http://127.0.0.1:{port}", api={"host": "127.0.0.1", "port": port},
                 openflow={"host": "127.0.0.1", "port": free_port()}, ovsdb=f"unix:{tmp_path}/none.sock", **more,
             )  # fmt: skip
@@ -114,14 +115,19 @@ def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(sta
     assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
 
 
-def test_who_chooses_a_token_can_watch_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def token(folder: str) -> str:
-        ControllerProcess(Network(), tmp_path / folder, "fifo", classes=7, period_seconds=0.5)  # type: ignore[arg-type]
-        return str(json.loads((tmp_path / folder / "controller.yaml").read_text())["api"]["token"])
+def test_who_chooses_a_token_can_watch_a_run(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def status() -> int:
+        headers = {"Authorization": "Bearer look-at-the-lab"}
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.get(f"{start('fifo').url}/v1/jobs", headers=headers, timeout=10).status_code
 
-    assert token("first") != token("second")
+    assert status() == 401
+    monkeypatch.setenv("TRAINYARD_LAB_TOKEN", "look-at-the-lab")
+    assert status() == 200
     monkeypatch.setenv("TRAINYARD_LAB_TOKEN", "look")
-    assert token("third") == "look"
+    with pytest.raises(LabInputError, match="TRAINYARD_LAB_TOKEN has 4 characters; a token has 8 at least"):
+        chosen_token()
 
 
 def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_experiment(

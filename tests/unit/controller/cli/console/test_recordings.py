@@ -31,6 +31,13 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+def test_times_of_the_day_count_from_the_first_event(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text(event(1, time=1.8e9 + 2.5) + event(2, time=1.8e9 + 64.0))
+    recording = read_run(tmp_path, "observed")
+    assert [json.loads(line)["time"] for line in recording.files["events.jsonl"].splitlines()] == [0.0, 61.5]
+    assert (recording.seconds, recording.events, recording.problems) == (61.5, 2, ())
+
+
 def test_lines_that_are_not_right_are_left_out_with_their_numbers() -> None:
     right = b'{"id": 1, "time": 0.5, "more": []}\n'
     wrong = [b"{", b"[]", b'{"id": "1", "time": 2}', b'{"id": 1}', b'{"id": 1, "time": NaN}', b"\xff", b"[" * 100_000]
