@@ -76,7 +76,7 @@ class Metrics:
 
     def __init__(self) -> None:
         # When a series began says nothing that an operator asks, and doubles the number of series.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
         self.registry = registry = CollectorRegistry()
         self.plans = Counter("trainyard_plans", "Plans made", registry=registry)
         self.plan_causes = _counter(

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from controller.console.static import HEADERS, Answer, StaticFile
@@ -26,10 +27,10 @@ class SiteServer(ThreadingHTTPServer):
         super().__init__((ADDRESS, port), _Handler)
         self.site = site
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that leaves amid an answer."""
         if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

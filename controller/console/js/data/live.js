@@ -14,7 +14,7 @@ const MINUTE = 60;
 const SILENCE_MS = 40000;
 
 /** Resolves when somebody sees the page. */
-async function seen() {
+async function untilVisible() {
   while (document.hidden)
     await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
 }
@@ -61,7 +61,7 @@ export class Live {
     setInterval(() => this.#refresh(), REFRESH_MS);
     let pause = FIRST_PAUSE_MS;
     for (;;) {
-      await seen();
+      await untilVisible();
       try {
         await this.#once(() => (pause = FIRST_PAUSE_MS));
         this.#closed(null);

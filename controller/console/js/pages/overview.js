@@ -18,7 +18,7 @@ export function makePage() {
     render: (source) => {
       const { state } = source;
       return [
-        source.reached ? race(source) : null,
+        source.reached ? jobsOverTime(source) : null,
         inForce(source),
         waiting(state),
         ports(state),
@@ -101,7 +101,7 @@ function contention(state) {
   );
 }
 
-function race(source) {
+function jobsOverTime(source) {
   return section(
     "Jobs over time",
     h("p", { class: "answer" }, reachedSentence(source)),
