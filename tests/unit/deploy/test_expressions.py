@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from evaluation.bench.support.api_client import OPERATOR
-from evaluation.bench.support.openvswitch_process import DPID, OpenVSwitch
+from evaluation.bench.support.openflow.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import batch, spec
 from tests.support.controller.samples import Samples

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.job_process import JobProcess
+from evaluation.bench.support.hosts.job_process import JobProcess
 from host_reporter.discovery import pid_files, processes
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobTraffic
-from evaluation.bench.support.job_process import JobProcess
+from evaluation.bench.support.hosts.job_process import JobProcess
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.discovery import owners as owners_module
 from host_reporter.discovery import processes, reports, socket_marks

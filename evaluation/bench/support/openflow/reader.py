@@ -20,7 +20,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.peers.message_stream import MessageStream, RefusedError
-from evaluation.bench.support.openflow_messages import Case, Session, message, parts, parts_request
+from evaluation.bench.support.openflow.messages import Case, Session, message, parts, parts_request
 
 HANG_SECONDS = 5.0
 """Processor time after which one message counts as one that hangs the reader."""

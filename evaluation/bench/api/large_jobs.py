@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.bare_switch_process import DPID, SETTINGS, bare_switch
+from evaluation.bench.support.openflow.bare_switch_process import DPID, SETTINGS, bare_switch
 
 HOSTS = 4096
 TASKS = 4096
@@ -191,7 +191,7 @@ def _running(folder: Path) -> Iterator[Controller]:
 @contextmanager
 def _watched(port: int, file: Path) -> Iterator[Callable[[], NDArray[np.float64]]]:
     """Ask ``/healthz`` all the time; afterwards what is yielded gives when, and how long each took, shape (n, 2)."""
-    watch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.health_watch", str(port), str(file)])
+    watch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.api.health_watch", str(port), str(file)])
     samples: list[NDArray[np.float64]] = []
     try:
         yield lambda: samples[0]

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from evaluation.bench import events
-from evaluation.bench.support.event_clients import Reader
+from evaluation.bench.api import events
+from evaluation.bench.support.loads.event_clients import Reader
 
 STREAM = b"id: 12\nevent: settings\ndata: {}\n\nid: 13\nevent: job\ndata: {}\n\nid: 20\nevent: gap\ndata: {}\n\n"
 

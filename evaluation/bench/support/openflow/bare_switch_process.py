@@ -20,8 +20,8 @@ SETTINGS = {"queues": "existing", "probe": False}
 def bare_switch(controller: Controller, ports: int = 0, seconds: float = 60.0) -> Iterator[None]:
     """Run the switch ``DPID``, which counts the traffic of so many ports. Raises AssertionError if it is not ready."""
     openflow: Any = controller.settings["openflow"]
-    command = [sys.executable, "-m", "evaluation.bench.bare_switch", str(openflow["port"]), str(DPID), str(ports)]
-    switch = subprocess.Popen(command)
+    program = [sys.executable, "-m", "evaluation.bench.support.openflow.bare_switch"]
+    switch = subprocess.Popen([*program, str(openflow["port"]), str(DPID), str(ports)])
     try:
         wait_until(lambda: controller.call("GET", "/readyz").ok, seconds, what="a switch that is ready", every=0.05)
         yield

@@ -25,7 +25,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1"}
 import optuna
 import torch
 
-from evaluation.bench.support import trainings
+from evaluation.bench.support.frameworks import trainings
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.optuna import follow

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import time
 
-from evaluation.bench.support.job_process import JobProcess
+from evaluation.bench.support.hosts.job_process import JobProcess
 
 
 class Sniffer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench.demo_agreement import difference
+from evaluation.bench.agreement.demo import difference
 
 
 def test_the_mean_of_the_runs_may_be_five_percent_off() -> None:

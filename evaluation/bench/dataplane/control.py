@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support.full_links import measure_full_links
+from evaluation.bench.support.loads.full_links import measure_full_links
 from simulator.reports.statistics import mean_interval
 from topologies.box import datapath
 from topologies.emulation import emulate
@@ -37,7 +37,7 @@ def run(folder: Path, _data: Path | None) -> Bench:
     """Measure. Raises RuntimeError where the network could not be made; what it said is on stderr."""
     found = folder / "control.json"
     found.unlink(missing_ok=True)
-    command = ["--memory", _MEMORY, "--", sys.executable, "-m", "evaluation.bench.control", str(found)]
+    command = ["--memory", _MEMORY, "--", sys.executable, "-m", "evaluation.bench.dataplane.control", str(found)]
     if status := datapath.main(command):
         raise RuntimeError(f"the bench on the testbed ended with status {status}")
     rounds = json.loads(found.read_text())

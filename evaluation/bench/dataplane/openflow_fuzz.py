@@ -15,8 +15,8 @@ from statistics import fmean
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support.openflow_messages import Case, Generator, parts, parts_request, recorded
-from evaluation.bench.support.openflow_reader import Reader, Tally, faults_without_check
+from evaluation.bench.support.openflow.messages import Case, Generator, parts, parts_request, recorded
+from evaluation.bench.support.openflow.reader import Reader, Tally, faults_without_check
 from simulator.reports.statistics import mean_interval
 
 ROUNDS = 20

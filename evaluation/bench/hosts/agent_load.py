@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.bench.support.job_process import JobProcess, in_group, second_hierarchy
+from evaluation.bench.support.hosts.job_process import JobProcess, in_group, second_hierarchy
 
 JOBS = 100
 SOCKETS_A_JOB = 50

@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from controller.access.certificates.authority import utc_now
 from controller.access.certificates.folder import Folder, Wanted
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support import echo_stream
 from evaluation.bench.support.api_client import Controller, free_port
-from evaluation.bench.support.openvswitch_process import OpenVSwitch
-from evaluation.bench.support.rest_load import FIRST_PORT, RestLoad, rest_load
+from evaluation.bench.support.loads.rest_load import FIRST_PORT, RestLoad, rest_load
+from evaluation.bench.support.openflow import echo_stream
+from evaluation.bench.support.openflow.openvswitch_process import OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
 from simulator.reports.statistics import mean_interval
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.bench.support.frames import PROCESSOR, TASKS, frame_ms
+from evaluation.bench.support.browser.frames import PROCESSOR, TASKS, frame_ms
 
 PAGE, OTHER = (7, 7), (8, 1)
 

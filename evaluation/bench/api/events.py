@@ -35,7 +35,7 @@ import numpy as np
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.busy_cluster import busy_cluster
+from evaluation.bench.support.loads.busy_cluster import busy_cluster
 from simulator.reports.statistics import mean_interval
 
 READERS = 1000
@@ -255,7 +255,7 @@ def _running(folder: Path, jobs: int, policy: str) -> Iterator[Controller]:
 @contextmanager
 def _following(port: int, readers: int, stalled: int, file: Path) -> Iterator[Any]:
     """Clients in a process of their own. What is yielded returns afterwards what they have found."""
-    command = [sys.executable, "-m", "evaluation.bench.support.event_clients"]
+    command = [sys.executable, "-m", "evaluation.bench.support.loads.event_clients"]
     arguments = [str(port), str(readers), str(stalled), str(file)]
     clients = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
     assert clients.stdout is not None
@@ -271,7 +271,7 @@ def _following(port: int, readers: int, stalled: int, file: Path) -> Iterator[An
 @contextmanager
 def _watched(port: int, file: Path) -> Iterator[None]:
     """Ask ``/healthz`` all the time, in a process of its own, and write down how long each answer took."""
-    watch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.health_watch", str(port), str(file)])
+    watch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.api.health_watch", str(port), str(file)])
     try:
         yield
     finally:

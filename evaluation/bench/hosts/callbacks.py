@@ -15,7 +15,7 @@ from topologies import checkout
 ROUNDS = 5
 LIMIT_MS = 0.1
 _PYTHON = checkout.ROOT / ".venv-frameworks" / "bin" / "python"
-_SCRIPT = Path(__file__).parent / "support" / "callback_costs.py"
+_SCRIPT = Path(__file__).parents[1] / "support" / "frameworks" / "callback_costs.py"
 _SECONDS = 1200.0
 
 NAMES = {"plain": "PyTorch's", "keras": "Keras's", "lightning": "Lightning's", "transformers": "Transformers'"}

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from controller.policies.registry import available
+from evaluation.bench.agreement.scenario import TOLERANCE, choice, experiment, scenario, simulated_seconds, spread
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support.agreement import TOLERANCE, choice, experiment, scenario, simulated_seconds, spread
 from topologies.lab.lab import EXPECTED_ERRORS, run_arms
 
 

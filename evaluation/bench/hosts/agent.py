@@ -25,12 +25,12 @@ from typing import Any
 
 from controller.model import CLASS_DSCP, MAX_CLASSES
 from controller.wire import HostPlan
-from evaluation.bench.agent_load import JOBS, PEERS, Churn, groups, running_jobs, socket_count
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support.job_process import JobProcess, in_group
-from evaluation.bench.support.own_namespace import own_namespace
-from evaluation.bench.support.reporter_server import ReporterServer
-from evaluation.bench.support.sniffer import Sniffer
+from evaluation.bench.hosts.agent_load import JOBS, PEERS, Churn, groups, running_jobs, socket_count
+from evaluation.bench.support.hosts.job_process import JobProcess, in_group
+from evaluation.bench.support.hosts.own_namespace import own_namespace
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.sniffer import Sniffer
 
 WARM_UP_SECONDS = 8.0
 SECONDS = 20.0

@@ -28,10 +28,10 @@ from playwright.sync_api import Browser, CDPSession, Page
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.bare_switch_process import SETTINGS, bare_switch
-from evaluation.bench.support.browser import chromium
-from evaluation.bench.support.busy_cluster import busy_cluster
-from evaluation.bench.support.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
+from evaluation.bench.support.browser.chromium import chromium
+from evaluation.bench.support.browser.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
+from evaluation.bench.support.loads.busy_cluster import busy_cluster
+from evaluation.bench.support.openflow.bare_switch_process import SETTINGS, bare_switch
 
 HOSTS = JOBS = 1000
 MEETING = 10

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from evaluation.bench.support.rest_load import Caller
-from evaluation.bench.tls_renewal import longest_gap
+from evaluation.bench.dataplane.tls_renewal import longest_gap
+from evaluation.bench.support.loads.rest_load import Caller
 
 ANSWERS = np.array([0.0, 1.0, 1.5, 4.0, 4.5])
 
