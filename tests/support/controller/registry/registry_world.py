@@ -8,7 +8,7 @@ from controller.journal.store import Store
 from controller.model import Host
 from controller.registry.registry import Change
 from controller.wire import HostReport, JobSpec
-from tests.support.controller.unpaused import UnpausedRegistry
+from tests.support.controller.registry.unpaused import UnpausedRegistry
 
 HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from controller.journal.store import Store
 from controller.model import Host
 from controller.wire import HostReport, JobSpec
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 
 HOSTS = {name: Host(name) for name in ("h1", "h2")}
 SPEC = JobSpec.model_validate(
