@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from pathlib import Path
@@ -20,11 +19,6 @@ from host_reporter.notices import Notices
 
 NOBODY = 65_534
 IN_ROOTS_HANDS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
-
-
-@pytest.fixture
-def notices() -> Notices:
-    return Notices(logging.getLogger("test"))
 
 
 @pytest.fixture
