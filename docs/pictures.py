@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
-from evaluation.bench.support.browser import chromium
+from evaluation.bench.support.browser.chromium import chromium
 
 FIGURES = Path(__file__).parent / "figures"
 WIDTH, HEIGHT = 1280, 800

@@ -7,26 +7,26 @@ the next turn tries again. Latencies are measured by the monotonic clock.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import eventlet
 import eventlet.event
-import eventlet.semaphore
 import eventlet.tpool
 
 from controller.config.config import Config
 from controller.config.current import CurrentSettings
 from controller.dataplane.values import Applied, SwitchStatus
-from controller.declared.json_texts import texts_of, with_members
 from controller.journal.store import Batch, Store, put
+from controller.loop.exclusive import Exclusive
+from controller.loop.gates import GatedNetwork, Gates
 from controller.loop.host_plans import HostPlans
+from controller.loop.latencies import Latencies
 from controller.loop.metrics import Metrics
-from controller.loop.plan_record import ID, KIND, REFUSED_ID, read_last, to_record
+from controller.loop.plan_record import ID, KIND, REFUSED_ID, read_last, to_text
 from controller.loop.run_settings import RunSettings, policy_field
 from controller.model import Snapshot, Switch
 from controller.ordering.classes import Assign
@@ -35,7 +35,7 @@ from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry.registry import Registry
-from controller.registry.triggers import REPORTED, UNTIMED, Trigger
+from controller.registry.triggers import Trigger
 from controller.rules.compiler import Rule
 from controller.rules.fabric import routes
 from controller.rules.marking import AnyMark, marks
@@ -45,14 +45,11 @@ from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
 Marks = Mapping[str, tuple[AnyMark, ...]]
-T = TypeVar("T")
 COALESCE_SECONDS = 0.01
 """Wait this long after a trigger for others, which then share the plan."""
-MOST_LATE = 10_000
-"""Remember this many triggers of failed plans, to measure their latency when a later plan is in force."""
 
 
-class Network(Protocol):
+class Network(GatedNetwork, Protocol):
     """The part of the dataplane that the loop uses; see ``controller.dataplane.plane.Dataplane``."""
 
     def switches(self) -> tuple[Switch, ...]:
@@ -60,9 +57,6 @@ class Network(Protocol):
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
         """Make the switches hold exactly these rules."""
-
-    def renew_gates(self) -> int:
-        """Keep the switches' gates open, or closed while it is paused; returns how many are open."""
 
     def set_paused(self, is_paused: bool) -> None:
         """Keep the switches' gates closed from the next renewal on, or open again."""
@@ -116,15 +110,13 @@ class Loop:
         self.refusals: tuple[str, ...] = ()
         """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
         self._triggers: list[tuple[str, float]] = []
-        self._late: list[tuple[str, float]] = []
-        """The triggers of plans that failed: their changes are not in force yet."""
-        self._planning = eventlet.semaphore.Semaphore()
-        """Held while a plan is made: a policy's memory must not be changed by two threads at once."""
+        self._latencies = Latencies(metrics)
+        self._exclusive = Exclusive()
         self._budget = TableBudget(current.config.table_budget)
         self.fitted: Fitted | None = None
         """The flows of the newest plan, and how switches distinguish them."""
         self._wake = eventlet.event.Event()
-        self._period_changed = eventlet.event.Event()
+        self._gates = Gates(dataplane, lambda: self.settings.period_seconds, metrics)
         self._threads: list[eventlet.greenthread.GreenThread] = []
         self._listeners: list[Callable[[], None]] = []
         store.add_source(self._dump)
@@ -133,7 +125,7 @@ class Loop:
 
     def start(self) -> None:
         """Make a first plan at once, then go on until ``stop``."""
-        self._threads = [eventlet.spawn(self._run), eventlet.spawn(self._keep_gates)]
+        self._threads = [eventlet.spawn(self._run), eventlet.spawn(self._gates.run)]
 
     def stop(self) -> None:
         """Stop; the plan in force stays in force."""
@@ -179,17 +171,16 @@ class Loop:
 
     def between_plans(self, act: Callable[[], None]) -> None:
         """Call ``act`` while no plan is being made. Raises what it raises."""
-        self._alone(act)
+        self._exclusive.run(act)
 
     def _follow_settings(self) -> None:
         self._registry.period_seconds = self.settings.period_seconds
         self._pause()
-        changed, self._period_changed = self._period_changed, eventlet.event.Event()
-        changed.send()
+        self._gates.wake()
         self._tell()
 
     def _pause(self) -> None:
-        """Hand on whether all is paused. The gates follow in ``_keep_gates``, which is woken next."""
+        """Hand on whether all is paused. The gates follow when they are woken next."""
         is_paused = self.settings.is_paused
         self._dataplane.set_paused(is_paused)
         self.host_plans.set_paused(is_paused or "host" not in self._current.config.enforce)
@@ -209,28 +200,7 @@ class Loop:
             )
             return made, snapshot
 
-        return self._alone(act)
-
-    def _alone(self, act: Callable[[], T]) -> T:
-        """Returns the result of ``act``, which runs while no other plan is made. Raises what ``act`` raises.
-
-        ``act`` has a green thread of its own. A stop may end the caller; that thread then goes on with its plan, and
-        the next plan must wait for it.
-        """
-        outcome = eventlet.event.Event()
-
-        def run() -> None:
-            try:
-                outcome.send(act())
-            except Exception as error:  # it is raised again by outcome.wait()
-                outcome.send_exception(error)
-            finally:
-                self._planning.release()
-
-        self._planning.acquire()
-        eventlet.spawn_n(run)
-        result: T = outcome.wait()
-        return result
+        return self._exclusive.run(act)
 
     def _try(self, policy: Policy, field: str) -> None:
         """Raises Invalid, with ``field``, for a policy that would stop every plan: it fails on what is known now."""
@@ -305,11 +275,11 @@ class Loop:
                     self._say(None)
             except Exception as error:  # a policy's or a switch's fault must not end the loop
                 self._metrics.plan_errors.inc()
-                self._late = [*self._late, *triggers][:MOST_LATE]
+                self._latencies.keep(triggers)
                 self._say(f"{type(error).__name__}: {error}", error)
 
     def _turn(self, triggers: list[tuple[str, float]]) -> None:
-        began, snapshot, fitted, new, new_marks = self._alone(self._next)
+        began, snapshot, fitted, new, new_marks = self._exclusive.run(self._next)
         if fitted is not None:
             self._note_fit(fitted)
         self._made = new
@@ -322,10 +292,10 @@ class Loop:
             raise
         # The hosts come after the switches: answers to waiting agents must not delay the barrier's reply.
         if applied.errors:
-            self._measure(triggers, applied)
+            self._latencies.measure(triggers, applied)
             self._hold_back(new, new_marks, snapshot, applied)
             raise SwitchError("; ".join(applied.errors))
-        self._measure(triggers, applied)
+        self._latencies.measure(triggers, applied)
         self._put_in_force(new, new_marks, snapshot)
 
     def _next(self) -> tuple[float, Snapshot, Fitted | None, Plan, Marks]:
@@ -371,38 +341,6 @@ class Loop:
             self.host_plans.update(self.plan.ordering.policy, old_marks, snapshot.hosts.keys() - followers)
             self._store.put(KIND, ID, in_steps(self._record(self.plan)))
 
-    def _measure(self, triggers: list[tuple[str, float]], applied: Applied) -> None:
-        now = time.monotonic()
-        self._metrics.plans.inc()
-        for reason, _ in triggers:
-            self._metrics.plan_causes.labels(cause=reason).inc()
-        self._metrics.flow_mods.inc(applied.flow_mods)
-        self._metrics.apply_errors.inc(len(applied.errors))
-        if applied.errors:
-            return
-        # The changes of failed plans are in force only now, so their latency ends now.
-        triggers, self._late = [*self._late, *triggers], []
-        to_rule = {True: self._metrics.report_to_rule, False: self._metrics.change_to_rule}
-        for reason, received_at in triggers:
-            if reason in UNTIMED:
-                continue
-            self._metrics.report_to_plan.add(now - received_at)
-            if applied.flow_mods:
-                to_rule[reason in REPORTED].add(now - received_at)
-
-    def _keep_gates(self) -> None:
-        while True:
-            due = time.monotonic() + self.settings.period_seconds
-            # Taken before the renewal, so that a pause during it is not missed.
-            changed = self._period_changed
-            try:
-                self._metrics.gate_renewals.inc(self._dataplane.renew_gates())
-            except Exception as error:  # one switch's fault must not close the gates of the others
-                self._metrics.gate_errors.inc()
-                LOG.error("the gates could not be renewed: %s: %s", type(error).__name__, error)
-            with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
-                changed.wait()
-
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
         """Log a failure once, not in every period, and log its end."""
         if failure is not None and failure != self.failure:
@@ -418,13 +356,7 @@ class Loop:
             listener()
 
     def _record(self, recorded: Plan) -> Steps[str]:
-        texts = yield from texts_of(**to_record(recorded, self.host_plans.record()))
-        rest = {"made_at": recorded.made_at, "epoch": self.epoch, "policy": recorded.ordering.policy}
-        rest |= {
-            "objective_seconds": recorded.objective_seconds,
-            "lower_bound_seconds": recorded.lower_bound_seconds,
-        }
-        return with_members(json.dumps(rest, separators=(",", ":")), **texts)
+        return to_text(recorded, self.host_plans.record(), self.epoch)
 
     def _dump(self, batch: Batch) -> Steps[None]:
         if self.plan is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from controller.declared.json_texts import texts_of, with_members
 from controller.journal.store import Store
 from controller.model import MAX_CLASSES, Ordering
+from controller.pieces import Steps
 from controller.planner import Plan
 
 LOG = logging.getLogger("trainyard.loop")
@@ -18,17 +21,25 @@ REFUSED_ID = "refused"
 """Record a plan that a switch refused under this id: other switches hold it, and the policy goes on from it."""
 
 
-def to_record(plan: Plan, host_epochs: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | Sequence[Any]]:
-    """Returns the large members of a plan's record. Rules are in no record: they are compiled anew."""
+def to_text(plan: Plan, host_epochs: Mapping[str, Any], epoch: int) -> Steps[str]:
+    """Returns a plan's record as JSON, in steps. Rules are in no record: they are compiled anew."""
     ordering = plan.ordering
-    return {
-        "host_epochs": host_epochs,
-        "bands": ordering.bands,
-        "reasons": ordering.reasons,
-        "memory": ordering.memory,
-        "watch": ordering.watch,
-        "classes": plan.classes,
+    large = yield from texts_of(
+        host_epochs=host_epochs,
+        bands=ordering.bands,
+        reasons=ordering.reasons,
+        memory=ordering.memory,
+        watch=ordering.watch,
+        classes=plan.classes,
+    )
+    rest = {
+        "made_at": plan.made_at,
+        "epoch": epoch,
+        "policy": ordering.policy,
+        "objective_seconds": plan.objective_seconds,
+        "lower_bound_seconds": plan.lower_bound_seconds,
     }
+    return with_members(json.dumps(rest, separators=(",", ":")), **large)
 
 
 class LastPlan(BaseModel):

@@ -13,22 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation import summary
-from evaluation.bench import (
-    agent,
-    agreement,
-    callbacks,
-    console,
-    control,
-    curve_fits,
-    demo_agreement,
-    events,
-    large_jobs,
-    openflow_fuzz,
-    ordering,
-    simulation,
-    tls_renewal,
-)
+from evaluation.bench.agreement import demo, every_policy
+from evaluation.bench.api import console, events, large_jobs
+from evaluation.bench.dataplane import control, openflow_fuzz, tls_renewal
 from evaluation.bench.figures import Bench
+from evaluation.bench.hosts import agent, callbacks
+from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
 from topologies import checkout
@@ -38,8 +28,8 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "ordering": ordering.run,
     "simulator": simulation.run,
     "control": control.run,
-    "agreement": agreement.run,
-    "demo-agreement": demo_agreement.run,
+    "agreement": every_policy.run,
+    "demo-agreement": demo.run,
     "callbacks": callbacks.run,
     "agent": agent.run,
     "openflow-fuzz": openflow_fuzz.run,

@@ -18,7 +18,8 @@ from evaluation.real.request import Found, RealArm, RealRequest
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.fork_server import ForkedProcess, ForkServer
-from topologies.lab.arm import last_line, running
+from topologies.lab.agents import last_line
+from topologies.lab.arm import running
 from topologies.lab.arm_values import bytes_by_class, control
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.meters import Meter, Use

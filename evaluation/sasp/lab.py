@@ -23,7 +23,7 @@ from evaluation.sasp.request import ArmResult, SaspRequest, SaspResult, Training
 from topologies.emulation import emulate
 from topologies.errors import LabError
 from topologies.fork_server import ForkedProcess, ForkServer
-from topologies.lab.arm import end, last_line
+from topologies.lab.agents import end, last_line
 from topologies.lab.meters import Meter
 from topologies.networks import Testbed
 from topologies.trainer.start import Meeting

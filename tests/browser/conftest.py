@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.browser import chromium
+from evaluation.bench.support.browser.chromium import chromium
 from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.visit import Visit
-from tests.support.controller.console_process import Console
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.roles_yard import RolesYard
+from tests.support.controller.cli.console_process import Console
 
 expect.set_options(timeout=20_000)
 

@@ -13,7 +13,7 @@ from tests.browser.conftest import Visits
 from tests.support.browser.axe import findings
 from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.pages import fact, part, rows
-from tests.support.controller.api_cases import spec
+from tests.support.controller.api.cases import spec
 
 REFRESH_MS = 6000
 """Longer than the pages' pause between two looks."""

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.bare_switch_process import SETTINGS, bare_switch
-from evaluation.bench.support.busy_cluster import busy_cluster
+from evaluation.bench.support.loads.busy_cluster import busy_cluster
+from evaluation.bench.support.openflow.bare_switch_process import SETTINGS, bare_switch
 from tests.browser.conftest import Visits
 from tests.support.browser.axe import findings
 from tests.support.browser.pages import part, rows

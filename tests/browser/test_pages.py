@@ -13,7 +13,7 @@ from evaluation.bench.support.api_client import Controller
 from tests.browser.conftest import Visits
 from tests.support.browser.cluster import PROBLEM, TRIALS, Cluster
 from tests.support.browser.pages import PAGES, fact, part, rows
-from tests.support.controller.api_cases import spec
+from tests.support.controller.api.cases import spec
 
 
 @pytest.mark.parametrize("address", PAGES)

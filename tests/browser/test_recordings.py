@@ -17,7 +17,7 @@ from tests.support.browser.axe import findings
 from tests.support.browser.pages import PAGES, fact, part, rows
 from tests.support.browser.recorded_run import JOBS, record
 from tests.support.browser.visit import PHONE
-from tests.support.controller.console_process import Console
+from tests.support.controller.cli.console_process import Console
 
 RUNS = {"fair": "fair sharing", "sincronia": "Sincronia"}
 RECORDED_PAGES = {address: heading for address, heading in PAGES.items() if "/" not in address}

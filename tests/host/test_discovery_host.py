@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.api_client import HOST, Controller
-from evaluation.bench.support.job_process import JobProcess, in_group, second_hierarchy
-from evaluation.bench.support.own_namespace import own_namespace
-from evaluation.bench.support.sniffer import Sniffer
+from evaluation.bench.support.hosts.job_process import JobProcess, in_group, second_hierarchy
+from evaluation.bench.support.hosts.own_namespace import own_namespace
+from evaluation.bench.support.hosts.sniffer import Sniffer
 from evaluation.bench.support.waiting import wait_until
 
 H1, H2 = "10.77.0.1", "10.77.0.2"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.bench.support.own_namespace import own_namespace
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.own_namespace import own_namespace
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from tests.support.host.agent_process import Agent, give
 from tests.support.host.repaired import NIC, make_interface, plan, sh, variants, walked

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from controller.wire import HostPlan, Mark
-from evaluation.bench.support.job_process import second_hierarchy
-from evaluation.bench.support.own_namespace import own_namespace
+from evaluation.bench.support.hosts.job_process import second_hierarchy
+from evaluation.bench.support.hosts.own_namespace import own_namespace
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.packet_sources import PacketSources

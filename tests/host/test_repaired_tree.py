@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluation.bench.support.own_namespace import own_namespace
+from evaluation.bench.support.hosts.own_namespace import own_namespace
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.tensorlights import Server
 from host_reporter.nic.tensorlights_nic import TensorLightsNic

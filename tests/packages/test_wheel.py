@@ -18,7 +18,7 @@ import requests
 import yaml
 
 from evaluation.bench.support.api_client import free_port
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controller.registry_world import World
+from tests.support.controller.registry.registry_world import World
 from tests.support.fake_kernel import FakeKernel
 
 

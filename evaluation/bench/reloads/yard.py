@@ -18,7 +18,7 @@ from controller.access.tokens.hashes import hashed, new_token
 from evaluation.bench.reloads.changes import TOKEN, TURNING, Settings
 from evaluation.bench.reloads.streams import Flow, Host, Streams, full_links
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
-from evaluation.bench.support.rest_load import Caller, Tally, calling
+from evaluation.bench.support.loads.rest_load import Caller, Tally, calling
 from evaluation.bench.support.waiting import wait_until
 from topologies import limits
 from topologies.box.processors import at_once

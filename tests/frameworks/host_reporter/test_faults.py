@@ -12,7 +12,7 @@ from typing import Any
 import optuna
 import pytest
 
-from evaluation.bench.support import trainings
+from evaluation.bench.support.frameworks import trainings
 from host_reporter import ProgressFile
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress

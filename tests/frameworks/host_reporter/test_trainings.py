@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluation.bench.support import trainings
+from evaluation.bench.support.frameworks import trainings
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.torch import Watch

@@ -8,7 +8,7 @@ from statistics import quantiles
 
 import pytest
 
-from evaluation.bench.support.full_links import FullLinks, measure_full_links
+from evaluation.bench.support.loads.full_links import FullLinks, measure_full_links
 from tests.support.lab.network_helpers import LINK_BPS
 from topologies.emulation import Emulation
 from topologies.lab.controller_process import ControllerProcess

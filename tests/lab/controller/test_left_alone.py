@@ -17,7 +17,7 @@ from tests.support.lab.controller_program import Controller, job
 from tests.support.lab.network_helpers import gate_is_open
 from tests.support.lab.switch_fixtures import Bridge, free_port, sh
 from topologies.emulation import Emulation
-from topologies.lab.arm import Agents, TrainerSite
+from topologies.lab.agents import Agents, TrainerSite
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.queue_proof import job_spec
 

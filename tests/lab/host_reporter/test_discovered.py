@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaluation.bench.support.job_process import in_group
+from evaluation.bench.support.hosts.job_process import in_group
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.agents_network import agents_network
 from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows

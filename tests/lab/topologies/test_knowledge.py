@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.reports.targets import target_iteration
-from tests.support.controller.family_runs import rising
+from tests.support.controller.registry.family_runs import rising
 from tests.support.lab import curious
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.earlier import EarlierJob

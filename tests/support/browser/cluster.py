@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evaluation.bench.support.bare_switch_process import DPID, SETTINGS, bare_switch
+from evaluation.bench.support.openflow.bare_switch_process import DPID, SETTINGS, bare_switch
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.roles_yard import RolesYard
 
 PROBLEM = "queues are not proven"
 """What the status says of a switch that cannot be probed."""

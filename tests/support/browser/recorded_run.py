@@ -11,7 +11,7 @@ from typing import Any
 from controller.wire.event_stream import Sent, sent_events
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
+from tests.support.controller.api.cases import batch, spec
 from topologies.errors import LabError
 from topologies.lab.controller_process import ControllerSilentError
 from topologies.lab.recording.events import EventRecorder

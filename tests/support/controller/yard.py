@@ -20,7 +20,7 @@ from controller.model import Snapshot, Switch
 from controller.rules.compiler import Match, Rule, Table
 from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.unpaused import UnpausedRegistry
+from tests.support.controller.registry.unpaused import UnpausedRegistry
 
 
 class MemoryNetwork:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from controller.wire import HostPlan
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from tests.support.host.repaired import NIC
 
 

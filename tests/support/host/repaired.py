@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
-from evaluation.bench.support.own_namespace import own_namespace
+from evaluation.bench.support.hosts.own_namespace import own_namespace
 from host_reporter.marking import iptables
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import Marker

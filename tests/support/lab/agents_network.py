@@ -11,7 +11,7 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS
 from topologies import networks
 from topologies.emulation import Emulation, emulate
-from topologies.lab.arm import Agents
+from topologies.lab.agents import Agents
 from topologies.lab.controller_process import ControllerProcess
 
 

@@ -24,7 +24,7 @@ from simulator.jobs import Compute, SimJob, Transfer, Workload
 from simulator.limits import Limits
 from simulator.network import PAYLOAD_SHARE
 from simulator.outcome import Outcome
-from tests.support.controller.api_cases import batch
+from tests.support.controller.api.cases import batch
 from tests.support.simulator.recordings import description
 
 LINK_BPS = 1e8

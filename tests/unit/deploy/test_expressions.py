@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from evaluation.bench.support.api_client import OPERATOR
-from evaluation.bench.support.openvswitch_process import DPID, OpenVSwitch
+from evaluation.bench.support.openflow.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.samples import Samples
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.samples import Samples
 from tests.support.controller.tls.tls_yard import TlsYard
 from tests.support.deploy.dashboards import expressions
 from tests.support.deploy.prometheus import Prometheus, PrometheusError

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.api_client import HOST, Controller
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs import progress_dir
 from host_reporter.options import OptionsError, read_options

@@ -8,59 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controller.model import Demand, Direction, Host, Metric, Ordering, Port, Snapshot
-from controller.policies.base import Policy
+from controller.model import Host, Port
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
-from controller.policies.jpas import Jpas
-from controller.policies.las import Las
 from controller.policies.sebf import Sebf
-from controller.policies.tensorlights_rr import TensorLightsRr
 from simulator.engine import Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 from simulator.workloads.transfers import ring, tree
-
-SECOND = 125e6  # bytes that a port of 1 Gbit/s carries in a second
-HOSTS = {name: Host(name) for name in "abcdef"}
-OUT, IN = Direction.EGRESS, Direction.INGRESS
-
-
-def transfer(*flows: tuple[str, str, float]) -> Transfer:
-    return Transfer(tuple(Demand(src, dst, seconds * SECOND) for src, dst, seconds in flows))
-
-
-def coflow(name: str, *flows: tuple[str, str, float], **fields) -> SimJob:
-    return SimJob(id=name, lanes=((transfer(*flows),),), **fields)
-
-
-def run(*jobs: SimJob, policy: Policy | None = None, **options):
-    limits = {key: options.pop(key) for key in list(options) if key in Limits.__dataclass_fields__}
-    return simulate(Workload("w", HOSTS, jobs), policy or Fifo(), Limits(**limits), **options)
-
-
-def ends(*jobs: SimJob, **options) -> list[float]:
-    return [job.end for job in run(*jobs, **options).jobs.values()]
-
-
-class Spy(Policy):
-    """Fair sharing that remembers what it was shown, and asks for targets."""
-
-    name = "spy"
-
-    def __init__(self, watch: float | None = None) -> None:
-        self.shown: list[Snapshot] = []
-        self.watch = watch
-
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        self.shown.append(snapshot)
-        ids = tuple(job.id for job in snapshot.jobs)
-        watch = {} if self.watch is None else dict.fromkeys(ids, self.watch)
-        return Ordering(self.name, (ids,) if ids else (), dict.fromkeys(ids, "spied"), watch=watch)
-
-    @property
-    def times(self) -> list[float]:
-        return [snapshot.now for snapshot in self.shown]
+from tests.support.simulator.small_cases import HOSTS, IN, OUT, SECOND, Spy, coflow, ends, run, transfer
 
 
 def test_two_flows_share_a_port_and_one_gets_the_rest_when_the_other_ends() -> None:
@@ -290,186 +246,6 @@ def test_with_a_quantum_what_a_flow_leaves_is_handed_out_a_little_later() -> Non
     assert exact[0] < coarse[0] < exact[0] + 0.25 / 2
 
 
-# What the policy is shown ------------------------------------------------------------------------------------------
-
-
-def test_a_coflow_shows_what_it_has_left_by_port_and_what_it_has_sent() -> None:
-    spy = Spy()
-    jobs = [coflow("1", ("a", "b", 2), ("a", "c", 1), ("d", "c", 1)), coflow("2", ("e", "f", 1), arrival=1)]
-    run(*jobs, policy=spy)
-    shown = spy.shown[1].jobs[0]
-    # At 1 s: a has sent a half to b and to c, d a half to c.
-    left = {
-        "out": {host: sum(d.bytes for d in shown.demand if d.src == host) / SECOND for host in "ad"},
-        "in": {host: sum(d.bytes for d in shown.demand if d.dst == host) / SECOND for host in "bc"},
-    }
-    assert left == {"out": pytest.approx({"a": 2, "d": 0.5}), "in": pytest.approx({"b": 1.5, "c": 1})}
-    assert shown.iterations_left == 1
-    assert shown.sent_bytes == pytest.approx({"a": SECOND, "d": SECOND / 2})
-    assert spy.shown[0].jobs[0].sent_bytes == {}
-
-
-def test_a_training_job_shows_its_iterations_and_its_metric() -> None:
-    spy = Spy()
-    step = (Compute(0.5), transfer(("a", "b", 0.5)))
-    job = SimJob(id="1", lanes=(step,), iterations=4, curve=(0.1, 0.2, 0.3, 0.4), stage="s", weight=2.0)
-    run(job, coflow("2", ("e", "f", 1), arrival=2.75), policy=spy)
-    shown = spy.shown[1].jobs[0]
-    assert [(point.iteration, point.time, point.metric) for point in shown.progress] == [(1, 1, 0.1), (2, 2, 0.2)]
-    assert (shown.iterations_left, shown.iterations_total, shown.compute_seconds) == (2, 4, 0.5)
-    assert shown.demand == (Demand("a", "b", 0.5 * SECOND),)
-    assert shown.sent_bytes == pytest.approx({"a": 1.25 * SECOND})
-    assert (shown.stage, shown.weight) == ("s", 2.0)
-    assert [stage.jobs for stage in spy.shown[1].stages] == [("1",)]
-
-
-def test_training_jobs_are_shown_one_beside_the_other_and_anew_only_when_they_have_sent() -> None:
-    spy = Spy()
-    pair = transfer(("b", "a", 0.5), ("a", "b", 1), ("b", "c", 0))
-    near = SimJob("near", lanes=((Compute(3.0), pair),), iterations=2, curve=(0.5, 0.6))
-    far = SimJob("far", lanes=((transfer(("d", "c", 4)),),), iterations=2, curve=(0.2, 0.4))
-    run(near, far, policy=spy, period=1.0)
-    shown = {shot.now: {job.id: job for job in shot.jobs} for shot in spy.shown}
-    assert shown[2.0]["near"] is shown[1.0]["near"], "it computes"
-    assert [shown[now]["near"].sent_bytes for now in (2.0, 3.0)] == [{}, {}]
-    assert shown[4.0]["near"].sent_bytes == pytest.approx({"a": SECOND, "b": SECOND / 2})
-    assert shown[4.0]["near"].iterations_done == 1
-    assert shown[6.0]["near"] is shown[5.0]["near"], "it computes again"
-    assert [shown[now]["far"].sent_bytes["d"] for now in (1.0, 2.0, 6.0)] == pytest.approx(
-        [SECOND, 2 * SECOND, 6 * SECOND]
-    )
-
-
-def test_a_long_history_is_thinned_evenly_and_keeps_its_last_point() -> None:
-    spy = Spy()
-    job = SimJob(id="1", lanes=((Compute(1.0),),), iterations=5000, curve=tuple(k / 5000 for k in range(1, 5001)))
-    run(job, policy=spy, period=37.0, classes=1)
-    for snapshot in spy.shown[1:]:
-        points = snapshot.jobs[0].progress
-        assert points[-1].iteration == pytest.approx(snapshot.now, abs=1)
-        assert len(points) <= 401
-        steps = np.diff([0, *(point.iteration for point in points)])
-        assert len(set(steps[:-1])) <= 1
-        assert all(point.metric == point.iteration / 5000 for point in points)
-
-
-# When it plans -----------------------------------------------------------------------------------------------------
-
-
-def test_without_a_period_it_plans_when_a_job_comes_or_ends() -> None:
-    spy = Spy()
-    jobs = [
-        coflow("1", ("a", "b", 1)),
-        coflow("2", ("c", "d", 3), arrival=0.5),
-        coflow("3", ("e", "f", 1), arrival=3.5),
-    ]
-    outcome = run(*jobs, policy=spy)
-    # 2 and 3 end... 2 at 3.5, when 3 comes: one plan for both.
-    assert spy.times == pytest.approx([0, 0.5, 1, 3.5])
-    assert outcome.plans == 4
-
-
-def test_with_a_period_it_plans_then_too() -> None:
-    spy = Spy()
-    run(coflow("1", ("a", "b", 3)), coflow("2", ("c", "d", 1), arrival=0.5), policy=spy, period=1.0)
-    assert spy.times == pytest.approx([0, 0.5, 1, 1.5, 2])
-    assert {snapshot.period for snapshot in spy.shown} == {1.0}
-
-
-def test_las_moves_a_coflow_down_when_it_has_had_its_share() -> None:
-    policy = Las(first_seconds=1.0)
-    jobs = [coflow("1", ("a", "b", 4)), coflow("2", ("a", "b", 1), arrival=3.0)]
-    assert ends(*jobs, policy=policy, period=0.5) == pytest.approx([5, 4])
-    # It had the port for 3 s before 2 came, so it is in another band then, period or not.
-    assert ends(*jobs, policy=policy) == pytest.approx([5, 4])
-    together = [coflow("1", ("a", "b", 4)), coflow("2", ("a", "b", 1.2), arrival=0.5)]
-    # Both share the first band; at 1.5 s 1 has had 1 s and makes way; 2 has had 0.5 and passes 1 s at 2 s.
-    assert ends(*together, policy=policy, period=0.5)[1] == pytest.approx(2.4)
-    assert ends(*together, policy=policy)[1] == pytest.approx(2.4, abs=0.05)
-
-
-def test_a_delay_serves_a_new_job_last_until_the_plan_is_in_force() -> None:
-    jobs = [coflow("1", ("a", "b", 4)), coflow("2", ("a", "c", 1), arrival=1.0)]
-    assert ends(*jobs, policy=Sebf()) == pytest.approx([5, 2])
-    # Both share for the half second until 2 goes first, with 0.75 left.
-    assert ends(*jobs, policy=Sebf(), delay=0.5) == pytest.approx([5, 2.25])
-    # A plan takes in what happens meanwhile.
-    both = [*jobs, coflow("3", ("a", "d", 0.5), arrival=1.2)]
-    spy = Spy()
-    run(*both, policy=spy, delay=0.5)
-    assert [tuple(job.id for job in shown.jobs) for shown in spy.shown][:2] == [("1",), ("1", "2", "3")]
-    assert spy.times[:2] == pytest.approx([0.5, 1.5])
-    assert spy.shown[0].jobs[0].sent_bytes == pytest.approx({"a": 0.5 * SECOND}), "what it sent before it was seen"
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "policy", [Las(first_seconds=0.5), Jpas(), TensorLightsRr(rotate_seconds=2.0)], ids=lambda policy: policy.name
-)
-def test_with_a_delay_and_no_period_an_order_whose_time_is_up_is_followed_by_another(policy) -> None:
-    fan = SimJob(
-        "1", lanes=((Compute(0.2), transfer(("a", "b", 0.3), ("a", "c", 0.3))),), iterations=10,
-        curve=tuple(1 - 1 / (k + 1) for k in range(1, 11)),
-    )  # fmt: skip
-    outcome = run(fan, replace(fan, id="2"), policy=policy, delay=0.3)
-    # a's port carries 12 s of bytes, and is idle at most while both compute.
-    assert 12 < max(job.end for job in outcome.jobs.values()) < 16
-    # One plan when both come, one when the first has ended; the others by the policy's own time.
-    assert outcome.plans > 2
-
-
-@pytest.mark.parametrize("direction", ["max", "min"])
-def test_a_crossed_target_makes_a_plan_at_once_and_once(direction) -> None:
-    rising = (0.1, 0.5, 0.6, 0.4, 0.7)
-    curve = rising if direction == "max" else tuple(1 - value for value in rising)
-    job = SimJob(
-        id="1", lanes=((Compute(1.0),),), iterations=5, curve=curve, metric=Metric("m", direction), arrival=0.25
-    )
-    spy = Spy(watch=0.5)
-    run(job, policy=spy, period=100.0, classes=2)
-    assert spy.times == pytest.approx([0, 2])
-
-
-def test_classes_are_cut_as_the_planner_cuts_them() -> None:
-    # 0 is on ports of its own; 1 and 2 share theirs.
-    jobs = [coflow("0", ("a", "b", 1)), coflow("1", ("c", "d", 1)), coflow("2", ("c", "d", 1))]
-    assert ends(*jobs, classes=2) == pytest.approx([1, 1, 2])
-    assert ends(*jobs, classes=1) == pytest.approx([1, 2, 2])
-    # top joins 1 and 2 until 0 has ended; then 1, with a half left, goes first.
-    assert ends(*jobs, classes=2, assign="top") == pytest.approx([1, 1.5, 2])
-
-
-# Wrong input -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("job", "said"),
-    [
-        (coflow("1", ("a", "b", -1)), "job 1: -125000000.0 bytes from a to b"),
-        (coflow("1", ("a", "z", 1)), "host z"),
-        (coflow("1", ("a", "b", float("nan"))), "nan bytes"),
-        (coflow("1", ("a", "b", 1), arrival=-1.0), "arrival"),
-        (coflow("1", ("a", "b", 1), iterations=0), "iterations"),
-        (coflow("1", ("a", "b", 1), staleness=-1), "staleness"),
-        (coflow("1", ("a", "b", 1), weight=0.0), "weight"),
-        (coflow("1", ("a", "b", 1), after=("2",)), "waits for 2, but there is no such job"),
-        (coflow("1", ("a", "b", 1), after=("1",)), "waits for 1"),
-        (coflow("1", ("a", "b", 1), curve=(0.1, 0.2)), "curve"),
-        (SimJob(id="1", lanes=()), "lanes"),
-        (SimJob(id="1", lanes=((Compute(-1.0),),)), "computes"),
-    ],
-)
-def test_a_job_that_cannot_run_is_refused(job, said) -> None:
-    with pytest.raises(InputError, match=r"job 1|host z") as error:
-        run(job)
-    assert said in str(error.value)
-
-
-def test_two_jobs_of_one_id_are_refused() -> None:
-    with pytest.raises(InputError, match="job 1: two jobs"):
-        run(coflow("1", ("a", "b", 1)), coflow("1", ("a", "b", 1)))
-
-
 def test_the_clock_may_be_late() -> None:
     # Steps of the clock are longer than what counts as one moment otherwise.
     jobs = [
@@ -478,30 +254,6 @@ def test_the_clock_may_be_late() -> None:
     ]
     found = run(*jobs).jobs
     assert found["1"].end - found["1"].arrival == pytest.approx(1 / 3 + 1 / 7, abs=1e-5)
-
-
-def test_what_never_ends_is_refused() -> None:
-    with pytest.raises(InputError, match="job 1: it would never end"):
-        hosts = {name: Host(name, 1e-300, 1e-300) for name in "ab"}
-        simulate(Workload("w", hosts, (coflow("1", ("a", "b", 10)),)), Fifo(), Limits())
-
-
-@pytest.mark.parametrize(
-    "limits", [{"classes": 0}, {"period": 0.0}, {"period": -1.0}, {"quantum": -0.1}, {"delay": -1.0}]
-)
-def test_limits_that_cannot_be_are_refused(limits) -> None:
-    with pytest.raises(InputError, match=next(iter(limits))):
-        Limits(**limits)
-
-
-def test_a_host_without_a_rate_is_refused() -> None:
-    with pytest.raises(InputError, match="host a: egress_bps is 0"):
-        simulate(Workload("w", {"a": Host("a", 1e9, 0.0)}, ()), Fifo(), Limits())
-
-
-def test_a_port_that_is_not_there_cannot_be_watched() -> None:
-    with pytest.raises(InputError, match="port z egress"):
-        run(coflow("1", ("a", "b", 1)), watch=[Port("z", OUT)])
 
 
 def test_progress_reaches_one() -> None:

@@ -13,8 +13,8 @@ from controller.policies.base import DependsOn, Policy
 from simulator.engine import Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
-from tests.support.controller.family_runs import rising
-from tests.support.controller.registry_world import World, progress
+from tests.support.controller.registry.family_runs import rising
+from tests.support.controller.registry.registry_world import World, progress
 
 HOSTS = {name: Host(name, 1e6, 1e6) for name in ("a", "b")}
 

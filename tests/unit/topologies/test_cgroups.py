@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 from topologies import cgroups
 from topologies.errors import LabError
 from topologies.experiments.workload import LIGHT, generate
-from topologies.lab import arm
+from topologies.lab import agents
 from topologies.trainer.start import Meeting
 
 V1 = "34 31 0:31 / {place} rw,relatime - cgroup cgroup rw,{controllers}\n"
@@ -74,10 +74,10 @@ def test_this_machines_mounts_can_be_read() -> None:
 def test_a_trainer_a_host_or_one_a_host_and_job() -> None:
     experiment = generate(LIGHT, 1)
     hosts = {host for job in experiment.jobs for host in job.hosts}
-    shared = arm.trainer_sites(experiment)
+    shared = agents.trainer_sites(experiment)
     assert [place.host for place in shared] == sorted(hosts, key=lambda host: int(host[1:]))
     assert {place.job for place in shared} == {None}
-    apart = arm.trainer_sites(experiment.model_copy(update={"processes": "job"}))
+    apart = agents.trainer_sites(experiment.model_copy(update={"processes": "job"}))
     assert {(place.host, place.job) for place in apart} == {(h, job.id) for job in experiment.jobs for h in job.hosts}
     assert len({place.name for place in apart}) == len(apart)
 
@@ -103,8 +103,8 @@ class Recorder:
 def test_the_trainers_are_told_their_job_and_their_group(tmp_path: Path, processes: str) -> None:
     experiment = generate(LIGHT, 1).model_copy(update={"processes": processes})
     network = Recorder()
-    arm.Agents(network, tmp_path).start_trainers(experiment, Meeting(tmp_path / "meeting"))
-    assert len(network.orders) == len(arm.trainer_sites(experiment))
+    agents.Agents(network, tmp_path).start_trainers(experiment, Meeting(tmp_path / "meeting"))
+    assert len(network.orders) == len(agents.trainer_sites(experiment))
     for arguments, group in network.orders:
         if processes == "host":
             assert "--job" not in arguments

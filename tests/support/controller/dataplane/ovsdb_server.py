@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from evaluation.bench.support.openvswitch_process import SCHEMA
+from evaluation.bench.support.openflow.openvswitch_process import SCHEMA
 from evaluation.bench.support.waiting import wait_until
 
 

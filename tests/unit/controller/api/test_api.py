@@ -15,7 +15,7 @@ import pytest
 
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
+from tests.support.controller.api.cases import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")

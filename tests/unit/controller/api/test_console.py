@@ -10,7 +10,7 @@ import pytest
 from controller.console import PAGE, find_files
 from controller.console.static import CHARTS, HEADERS
 from evaluation.bench.support.api_client import Controller, free_port
-from tests.support.controller.api_cases import assert_problem
+from tests.support.controller.api.cases import assert_problem
 
 NO_TOKEN = {"Authorization": None}
 

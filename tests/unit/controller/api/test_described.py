@@ -13,7 +13,7 @@ from controller.api.openapi import document
 from controller.api.routes import ROUTES
 from controller.config.config import Api
 from evaluation.bench.support.api_client import HOST, Controller
-from tests.support.controller.api_cases import spec
+from tests.support.controller.api.cases import spec
 
 OPEN = Api()
 GUARDED = Api.model_validate({"token": "operators-own"})

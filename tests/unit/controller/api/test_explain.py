@@ -11,8 +11,8 @@ import pytest
 from controller.api.calls.explain import with_job_changed
 from controller.model import Host, Job, Snapshot
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 @pytest.fixture(scope="module")

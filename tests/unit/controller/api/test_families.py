@@ -15,8 +15,8 @@ import pytest
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.family_runs import rising
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.registry.family_runs import rising
 
 NAME = "resnet50/cifar10 é"
 PATH = f"/v1/families/{quote(NAME, safe='')}"

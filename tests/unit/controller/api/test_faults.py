@@ -34,7 +34,7 @@ from controller.policies.fifo import Fifo
 from controller.process.callers import callers_of
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
-from tests.support.controller.api_cases import assert_problem, batch, spec
+from tests.support.controller.api.cases import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")

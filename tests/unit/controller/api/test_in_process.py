@@ -23,8 +23,8 @@ from controller.declared.declared import Declared
 from controller.registry import admission, stages
 from controller.steps import in_steps
 from controller.wire import JobSpec
-from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.served import served
+from tests.support.controller.api.cases import assert_problem, spec
+from tests.support.controller.api.served import served
 
 PROOF = PortProof(1, "s1-eth1", {0: 3})
 LEFT = PortProof(2, "s1-eth2", {}, "port s1-eth2 has queues that are not Trainyard's")

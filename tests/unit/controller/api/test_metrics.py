@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import spec
+from tests.support.controller.api.cases import spec
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.api_client import Controller, free_port
-from tests.support.controller.api_cases import assert_problem
-from tests.support.controller.from_address import ask
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem
+from tests.support.controller.api.from_address import ask
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 @pytest.fixture(scope="module")

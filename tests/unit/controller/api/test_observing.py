@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluation.bench.support.api_client import HOST, Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
+from tests.support.controller.api.cases import assert_problem, batch, spec
 
 
 def test_an_operator_tries_it_without_touching_anything(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import requests
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
+from tests.support.controller.api.cases import assert_problem, batch, spec
 
 
 class ReloadYard(Controller):

@@ -17,7 +17,7 @@ from controller.cli.events_command import describe
 from controller.cli.main import main
 from evaluation.bench.support.api_client import Controller, free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import spec
+from tests.support.controller.api.cases import spec
 
 
 class Command:

@@ -16,7 +16,7 @@ from controller.access.certificates.contexts import Certificates, TlsContext
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from evaluation.bench.support.api_client import Controller, free_port
-from evaluation.bench.support.openvswitch_process import DPID, OpenVSwitch
+from evaluation.bench.support.openflow.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.tls.tls_yard import TlsYard
 

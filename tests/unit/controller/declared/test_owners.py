@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.declared.job_flows import Claims, wider
 from controller.declared.owners import Owners
 from controller.wire import JobSpec
-from tests.support.controller.registry_world import World
+from tests.support.controller.registry.registry_world import World
 
 HOST = st.sampled_from(["h1", "h2", "h3"])
 PORT = st.integers(1, 3)

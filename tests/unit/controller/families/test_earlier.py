@@ -12,7 +12,7 @@ from controller.families.history import FamilyHistory
 from controller.families.run import EarlierRun, Ending
 from controller.families.summary import summary
 from controller.model import Job, Metric
-from tests.support.controller.family_runs import earlier, reported, rising
+from tests.support.controller.registry.family_runs import earlier, reported, rising
 
 
 def kept(number: int, scale: float = 10.0, end: float = 0.9) -> EarlierRun:

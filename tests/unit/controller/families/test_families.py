@@ -11,7 +11,7 @@ from controller.families.families import MAX_FLAGGED, MAX_RUNS, Families
 from controller.families.names import FamilyKey, Owner
 from controller.families.run import Ending
 from controller.model import Metric
-from tests.support.controller.family_runs import earlier
+from tests.support.controller.registry.family_runs import earlier
 
 KEY = FamilyKey(Owner("ann"), "resnet")
 

@@ -8,7 +8,7 @@ from controller.curves.fit import T90
 from controller.families.build import history_of
 from controller.families.gate import EVEN_METRIC_ERROR, judge
 from controller.model import Metric
-from tests.support.controller.family_runs import earlier
+from tests.support.controller.registry.family_runs import earlier
 
 
 def runs(shares, converged=None):

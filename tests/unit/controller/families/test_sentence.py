@@ -10,7 +10,7 @@ from controller.families.names import Owner, family_in_force
 from controller.families.run import Ending
 from controller.families.sentence import sentence
 from controller.model import Metric
-from tests.support.controller.family_runs import earlier
+from tests.support.controller.registry.family_runs import earlier
 
 THREE = [
     earlier("a", 1.0, converged=0.941, t90=14.0),

@@ -13,7 +13,7 @@ from controller.families.summary import summary
 from controller.model import Metric, Progress
 from simulator.reports import targets
 from simulator.workloads import curves
-from tests.support.controller.family_runs import reported, rising
+from tests.support.controller.registry.family_runs import reported, rising
 
 LOSS = Metric("loss", "min")
 

@@ -14,8 +14,8 @@ from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, SPEC, filled, report, view, written
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.journal_world import HOSTS, SPEC, filled, report, view, written
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 from tests.support.controller.yard import Yard
 
 

@@ -15,8 +15,8 @@ from controller.journal.store import Store, StoreError
 from controller.model import Host
 from controller.wire import Settings
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, filled, report, view, written
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.journal_world import HOSTS, filled, report, view, written
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 from tests.support.controller.yard import Yard
 from tests.support.paths import DATA
 

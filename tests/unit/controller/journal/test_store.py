@@ -14,8 +14,8 @@ import pytest
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, SPEC, filled, report, view
-from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
+from tests.support.controller.registry.journal_world import HOSTS, SPEC, filled, report, view
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit, dequeued
 from tests.support.paths import ROOT
 
 
@@ -69,7 +69,7 @@ from pathlib import Path
 import eventlet
 from controller.journal.store import Store
 from controller.journal.writer import Journal
-from tests.support.controller.journal_world import filled, report
+from tests.support.controller.registry.journal_world import filled, report
 store = Store(Path({path!r}))
 journal = Journal(store)
 journal.start()

@@ -12,7 +12,7 @@ from controller.families.run import EarlierRun
 from controller.families.summary import summary
 from controller.model import Demand, Host, Job, Metric, Ordering, Snapshot
 from controller.policies.jpas import Jpas
-from tests.support.controller.family_runs import reported, rising
+from tests.support.controller.registry.family_runs import reported, rising
 
 HOSTS = {"h1": Host("h1", 1e8, 1e8), "h2": Host("h2", 1e8, 1e8)}
 

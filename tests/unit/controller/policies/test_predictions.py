@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.model import Demand, Host, Job, Ordering, Snapshot
 from controller.policies.jpas import Jpas
-from tests.support.controller.family_runs import reported, rising
+from tests.support.controller.registry.family_runs import reported, rising
 
 HOSTS = {"h1": Host("h1", 1e8, 1e8), "h2": Host("h2", 1e8, 1e8)}
 

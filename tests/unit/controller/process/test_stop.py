@@ -13,10 +13,10 @@ from typing import Any
 
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.stop_load import lost, writers
+from tests.support.controller.process.stop_load import lost, writers
 from tests.support.paths import SUPPORT
 
-APPS = SUPPORT / "controller"
+APPS = SUPPORT / "controller" / "process"
 
 
 @contextlib.contextmanager

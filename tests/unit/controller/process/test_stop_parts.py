@@ -17,8 +17,8 @@ from controller.journal.writer import Journal
 from controller.process.stopping import Step, Stop
 from controller.refusals import Unavailable
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, SPEC, filled, view
-from tests.support.controller.unpaused import UnpausedRegistry
+from tests.support.controller.registry.journal_world import HOSTS, SPEC, filled, view
+from tests.support.controller.registry.unpaused import UnpausedRegistry
 
 DISK_SECONDS = 0.3
 

@@ -65,7 +65,7 @@ def systemd() -> Iterator[tuple[str, Systemd]]:
 def start(folder: Path, name: str, **environment: str) -> subprocess.Popen[bytes]:
     config = folder / "conf.yaml"
     config.write_text(f"api: {{port: {free_port()}}}\nopenflow: {{port: 0}}\n")
-    program = SUPPORT / "controller" / "standing_still.py"
+    program = SUPPORT / "controller" / "process" / "standing_still.py"
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-W", "ignore", str(program)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.wire import Threshold
-from tests.support.controller.registry_world import World, progress
+from tests.support.controller.registry.registry_world import World, progress
 
 
 def test_a_crossed_target_triggers_once(world: World) -> None:

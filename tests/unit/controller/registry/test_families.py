@@ -12,9 +12,9 @@ from controller.families.names import FamilyKey, Owner
 from controller.families.run import Ending
 from controller.journal.store import Store, StoreError
 from controller.refusals import NotFound
-from tests.support.controller.family_runs import rising
-from tests.support.controller.registry_world import HOSTS, World, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
+from tests.support.controller.registry.family_runs import rising
+from tests.support.controller.registry.registry_world import HOSTS, World, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit, dequeued
 
 
 class Training(World):

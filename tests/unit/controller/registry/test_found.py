@@ -17,8 +17,8 @@ from controller.registry.job.traffic import FoundTraffic
 from controller.registry.leases import HANDOVER_SECONDS
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.uplink.backlog import Backlog, Batch
-from tests.support.controller.registry_world import HOSTS, World, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.registry_world import HOSTS, World, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 FLOWS = {("h1", "h2", 1, 2), ("h2", "h1", 2, 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.wire import StageSpec
-from tests.support.controller.registry_world import World, progress
+from tests.support.controller.registry.registry_world import World, progress
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from controller.journal.store import Store
 from controller.wire import HostReport
-from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry
+from tests.support.controller.registry.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry
 
 
 def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -> None:

@@ -16,8 +16,8 @@ from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry.records import MAX_ROWS
 from controller.registry.registry import Change
 from controller.wire import HostReport, StageSpec
-from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry, dequeued
+from tests.support.controller.registry.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, dequeued
 
 
 def test_put_is_idempotent(world: World) -> None:

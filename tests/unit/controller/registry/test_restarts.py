@@ -14,8 +14,8 @@ from controller.journal.store import Store
 from controller.wire import Mark
 from host_reporter.marking.rules_text import SentBytes
 from host_reporter.uplink.backlog import Backlog, Batch
-from tests.support.controller.registry_world import HOSTS, World, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.registry_world import HOSTS, World, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 
 
 class Restarting(World):

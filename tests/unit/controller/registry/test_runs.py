@@ -13,8 +13,8 @@ from controller.refusals import Conflict, NotFound
 from controller.registry.host_clock import HostClock
 from controller.registry.registry import Change
 from controller.wire import HostReport, StageSpec
-from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 
 
 def at(time: float, iteration: float = 50.0) -> dict[str, Any]:

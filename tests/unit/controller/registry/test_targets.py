@@ -16,8 +16,8 @@ from controller.journal.bodies import JobBody, TallyBody
 from controller.journal.store import Store
 from controller.pieces import whole
 from controller.wire import HostReport, JobReport, JobState
-from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit
+from tests.support.controller.registry.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
 from controller.wire import HostReport
-from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
+from tests.support.controller.registry.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit, dequeued
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 

@@ -33,8 +33,8 @@ from controller.rules.marking import FlowMark, PortMarks, marks
 from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
 from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
-from tests.support.controller.registry_world import Clock, World
-from tests.support.controller.unpaused import UnpausedRegistry
+from tests.support.controller.registry.registry_world import Clock, World
+from tests.support.controller.registry.unpaused import UnpausedRegistry
 
 LINKS = (Link(1, 101, 11, 1), Link(2, 101, 11, 2))
 SWITCHES = tuple(Switch(dpid, inner_ports(LINKS, dpid)) for dpid in (1, 2, 11))

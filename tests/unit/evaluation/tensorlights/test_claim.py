@@ -14,7 +14,7 @@ from evaluation.tensorlights.claim import ARMS, FAIR, ONE, RR, SERVER_HOSTS, Gro
 from evaluation.tensorlights.workload import HOSTS, JOBS, experiment
 from tests.support.fake_kernel import FakeKernel
 from topologies.lab import nic_queues
-from topologies.lab.arm import Agents
+from topologies.lab.agents import Agents
 from topologies.lab.meters import LinkUse, Meter
 from topologies.lab.results import (
     ArmResult,

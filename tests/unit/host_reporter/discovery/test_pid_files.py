@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.job_process import JobProcess
+from evaluation.bench.support.hosts.job_process import JobProcess
 from host_reporter.discovery import pid_files, processes
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
@@ -20,11 +19,6 @@ from host_reporter.notices import Notices
 
 NOBODY = 65_534
 IN_ROOTS_HANDS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
-
-
-@pytest.fixture
-def notices() -> Notices:
-    return Notices(logging.getLogger("test"))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import StagedSpec, in_stage
 from tests.support.agent.followed_jobs import PATTERN, Recorder, World
-from tests.support.controller.registry_world import job_spec
+from tests.support.controller.registry.registry_world import job_spec
 
 DAEMON = pwd.getpwuid(1)
 UNKNOWN_UID = 54_321

@@ -21,7 +21,7 @@ from host_reporter.notices import Notices
 from host_reporter.readers.parse import Staged, json_parser
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
-from tests.support.controller.registry_world import job_spec
+from tests.support.controller.registry.registry_world import job_spec
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.reporter_server import ReporterServer, tag_of
+from evaluation.bench.support.hosts.reporter_server import ReporterServer, tag_of
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 

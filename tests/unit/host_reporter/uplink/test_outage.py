@@ -12,7 +12,7 @@ import pytest
 
 from controller.model import Progress
 from controller.wire import JobSpec
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.notices import Notices
 from host_reporter.readers.points import MAX_PENDING

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
-from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.rules_text import Sent

@@ -17,7 +17,7 @@ import requests
 from controller.wire import EventDocument
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.family_runs import rising
+from tests.support.controller.registry.family_runs import rising
 from tests.support.lab import curious
 from topologies.errors import LabError, LabInputError
 from topologies.experiments.earlier import EarlierJob

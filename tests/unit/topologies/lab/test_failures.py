@@ -22,6 +22,7 @@ from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import ForkServer, ForkServerError
 from topologies.lab import arm, lab
+from topologies.lab.agents import Agents
 from topologies.lab.controller_process import ControllerProcess, ControllerSilentError
 from topologies.lab.results import LabRequest, PolicyChoice, save
 from topologies.studies.process import TunerProcess
@@ -104,7 +105,7 @@ def test_a_dead_controller_is_told_with_its_last_words(nobody: str, tmp_path: Pa
             dead.status,
             dead.metrics,
             lambda: dead.wait(lambda: bool(calls.append(1)), 5),
-            lambda: arm.wait_for_hosts(dead, arm.Agents(dead._emulation, tmp_path)),
+            lambda: arm.wait_for_hosts(dead, Agents(dead._emulation, tmp_path)),
         ):
             with pytest.raises(LabError, match="the controller does not run; its log ends: what a pity"):
                 attempt()
@@ -188,7 +189,7 @@ def test_the_members_of_a_dead_launcher_count_as_killed(tmp_path: Path) -> None:
 def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
     experiment = generate(LIGHT, 1)
     with controller(tmp_path, nobody, "sleep", "100") as living:
-        agents = arm.Agents(living._emulation, tmp_path)
+        agents = Agents(living._emulation, tmp_path)
         with pytest.raises(ForkServerError):
             arm.wait_for_hosts(living, agents)
         with pytest.raises(ForkServerError):

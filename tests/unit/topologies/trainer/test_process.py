@@ -1,16 +1,11 @@
-"""The trainer as it is run: a process a host, on loopback."""
+"""The trainer as it is run: jobs begin, train and end, and whatever ends them early."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -19,75 +14,12 @@ from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
 from simulator.reports import targets
 from simulator.workloads import curves
-from tests.support.paths import ROOT
-from topologies.trainer import barriers
-from topologies.trainer.__main__ import load_experiment, main
-from topologies.trainer.calls import Call, Calls, call
+from tests.support.trainer.processes import CURVE, job
+from topologies.trainer.calls import Call, call
 from topologies.trainer.job_recorder import PATTERN
-from topologies.trainer.results import JobResult, read_result
-from topologies.trainer.runner import InputError, Options, tasks
-from topologies.trainer.start import Meeting, Start
-from topologies.trainer.transfers.task import Addresses
+from topologies.trainer.start import Meeting
 
-CURVE = max(curves.index(), key=lambda curve: curve.iterations)
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")
-_networks = itertools.count(1)
-
-
-def job(name: str, architecture: str, hosts: tuple[str, ...], **changes: object) -> dict[str, object]:
-    return {
-        "id": name, "arrival": 0.0, "architecture": architecture, "hosts": list(hosts), "port": 5001, "model": "small",
-        "model_bytes": 30_001, "compute_seconds": 0.005, "iterations": 8, "curve": CURVE.name,
-    } | changes  # fmt: skip
-
-
-class Lab:
-    """Trainers of some hosts, and the folder that they write to."""
-
-    def __init__(self, folder: Path, jobs: list[dict[str, object]], limit: float = 60.0, **more: object) -> None:
-        self.folder = folder / "run"
-        self.file = folder / "experiment.json"
-        self.file.write_text(json.dumps({"name": "test", "hosts": 4, "limit_seconds": limit, "jobs": jobs} | more))
-        self.base = f"127.{1 + os.getpid() % 250}.{200 + next(_networks)}.0"
-        self.trainers: dict[str, subprocess.Popen[str]] = {}
-
-    def start(self, *hosts: str, options: tuple[str, ...] = (), meet: Path | None = None) -> None:
-        when = ("--start", repr(time.time())) if meet is None else ("--meet", str(meet))
-        for host in hosts:
-            self.trainers[host] = subprocess.Popen(
-                [sys.executable, "-m", "topologies.trainer", "--experiment", str(self.file), "--host", host,
-                 *when, "--dir", str(self.folder), "--address-base", self.base, *options],
-                cwd=ROOT, stderr=subprocess.PIPE, text=True,
-            )  # fmt: skip
-
-    def wait(self, host: str) -> tuple[int, str]:
-        _, errors = self.trainers[host].communicate(timeout=20)
-        return self.trainers[host].returncode, errors
-
-    def result(self, name: str) -> JobResult:
-        return read_result(self.folder / "done" / f"{name}.json")
-
-    def job_file(self, host: str, name: str) -> Path:
-        return self.folder / "jobs.d" / host / f"{name}.json"
-
-    def iterations_logged(self, name: str) -> int:
-        log = self.folder / "logs" / f"{name}.log"
-        return len(re.findall(PATTERN, log.read_text())) if log.exists() else 0
-
-
-@pytest.fixture
-def lab(tmp_path):
-    made: list[Lab] = []
-
-    def make(jobs: list[dict[str, object]], limit: float = 60.0, **more: object) -> Lab:
-        made.append(Lab(tmp_path, jobs, limit, **more))
-        return made[-1]
-
-    yield make
-    for trainer in (trainer for each in made for trainer in each.trainers.values()):
-        if trainer.poll() is None:
-            trainer.kill()
-        trainer.communicate()
 
 
 def test_two_jobs_train_side_by_side_to_their_end(lab):
@@ -130,83 +62,6 @@ def test_a_curve_that_the_experiment_holds_is_replayed_and_logged_as_it_is(lab):
     assert result.curve == ""
     logged = re.findall(PATTERN, (run.folder / "logs" / "own.log").read_text())
     assert [float(metric) for _, metric in logged] == [metric for *_, metric in result.history]
-
-
-def test_workers_tell_when_they_came_to_each_barrier_where_they_are_asked(lab):
-    jobs = [job("server", "ps", ("h1", "h2", "h3")), job("ring", "ring", ("h1", "h2", "h3"), port=5002)]
-    run = lab(jobs)
-    document = json.loads(run.file.read_text()) | {"barriers": True}
-    run.file.write_text(json.dumps(document))
-    run.start("h1", "h2", "h3")
-    assert {run.wait(host)[0] for host in run.trainers} == {0}
-    moments = {rank: json.loads((run.folder / "barriers" / "server" / f"{rank}.json").read_text()) for rank in (1, 2)}
-    for came in moments.values():
-        assert len(came) == 8
-        assert all(later - earlier >= 0.005 for earlier, later in itertools.pairwise(came))
-    barrier_wait = barriers.read(run.folder, "server", 2)
-    assert barrier_wait.barriers == 7
-    spread = [abs(a - b) for a, b in zip(*moments.values(), strict=True)][1:]
-    assert barrier_wait.mean_seconds == pytest.approx(sum(spread) / 14, abs=1e-5), "of two workers one waits"
-    assert sorted(path.name for path in (run.folder / "barriers").iterdir()) == ["server"], (
-        "only parameter servers have"
-    )
-
-
-SYNCS = ("bsp+overlap", "bsp+sasp", "ssp:2", "ssp:2+overlap", "ssp:2+sasp", "asp", "asp+overlap", "asp+sasp:1")
-
-
-def test_workers_that_run_apart_or_overlap_train_to_the_end_with_all_bytes(lab):
-    run = lab([
-        job(f"job{n}", "ps", ("h1", "h2", "h3"), port=5001 + n, sync=sync, arrival=0.1 * n)
-        for n, sync in enumerate(SYNCS)
-    ])  # fmt: skip
-    run.start("h1", "h2", "h3")
-    output = {host: run.wait(host) for host in run.trainers}
-    assert {status for status, _ in output.values()} == {0}, output
-    for n, sync in enumerate(SYNCS):
-        result = run.result(f"job{n}")
-        assert [i for _, i, _ in result.history] == list(range(1, 9)), sync
-        seconds = [point[0] for point in result.history]
-        assert seconds == sorted(seconds)
-        assert seconds[-1] >= 8 * 0.005
-        assert (result.failed, result.censored) == (None, False)
-        sent, received = map(
-            int, re.search(rf"job job{n}: done on h2, (\d+) bytes sent, (\d+) rec", output["h2"][1]).groups()
-        )
-        assert sent == 8 * 30_001
-        # A newer answer may stand for one that was still waiting.
-        assert received <= 8 * 30_001
-        if sync in {"bsp+overlap", "bsp+sasp", "ssp:2", "asp"}:
-            assert received == 8 * 30_001
-
-
-def test_a_job_with_sasp_that_is_stopped_or_loses_a_peer_ends_as_any_other(lab):
-    run = lab([
-        job("doomed", "ps", ("h1", "h3"), compute_seconds=0.1, iterations=400, sync="ssp:2+sasp"),
-        job("stopped", "ps", ("h1", "h2"), port=5002, compute_seconds=0.1, iterations=400, sync="asp+sasp:2"),
-    ])  # fmt: skip
-    run.start("h1", "h2", "h3")
-    wait_until(lambda: run.iterations_logged("doomed") >= 2 and run.iterations_logged("stopped") >= 2)
-    run.trainers["h3"].kill()
-    wait_until((run.folder / "done" / "doomed.json").exists)
-    for host in ("h2", "h1"):
-        run.trainers[host].send_signal(signal.SIGTERM)
-    assert (run.wait("h1")[0], run.wait("h2")[0]) == (1, 0)
-    doomed, stopped = run.result("doomed"), run.result("stopped")
-    assert "h3" in doomed.failed
-    assert (stopped.failed, stopped.censored) == (None, True)
-    assert 2 <= len(stopped.history) < 400
-
-
-def test_a_sync_that_cannot_be_is_refused_with_what_would_be_right(lab):
-    for changes, why in (
-        ({"sync": "sap"}, "it must be bsp, ssp:S"),
-        ({"sync": "ssp:0"}, "with 0 it is bsp"),
-        ({"sync": "bsp+sasp", "architecture": "ring"}, "needs a parameter server"),
-    ):
-        run = lab([job("a", "ps", ("h1", "h2")) | changes])
-        with pytest.raises(InputError, match=re.escape(why)):
-            load_experiment(run.file)
 
 
 def test_the_job_file_is_there_while_the_job_runs_and_sigterm_ends_it_in_good_order(lab):
@@ -338,90 +193,3 @@ def test_a_trainer_that_is_stopped_before_the_start_ends_in_good_order(lab, tmp_
     assert run.wait("h1")[0] == 0
     assert run.result("a").history == ()
     assert run.result("a").censored
-
-
-def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str | None = None) -> str:
-    file = folder / "experiment.json"
-    file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [plan]}))
-    with pytest.raises(InputError) as refused:
-        options = Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only)
-        tasks(options, Start(), Calls(folder))
-    return str(refused.value)
-
-
-def test_wrong_input_says_what_would_be_right(tmp_path):
-    good = job("a", "ps", ("h1", "h2"))
-    assert "no curve called '../x'" in refusal(tmp_path, good | {"curve": "../x"})
-    assert "experiment.json:1: jobs[0].port" in refusal(tmp_path, good | {"port": 0})
-    assert "h1..h4" in refusal(tmp_path, good, host="h9")
-    assert "no job z; the experiment has a" in refusal(tmp_path, good, only="z")
-    with pytest.raises(InputError, match=r"absent\.json: cannot be read"):
-        load_experiment(tmp_path / "absent.json")
-
-
-def test_wrong_input_ends_with_status_2_and_one_line(lab):
-    run = lab([job("a", "ps", ("h1", "h2"))])
-    run.start("h9")
-    status, output = run.wait("h9")
-    assert (status, output.count("\n")) == (2, 1)
-    assert not run.folder.exists()
-
-
-def command(monkeypatch: pytest.MonkeyPatch, file: Path, *options: str) -> int:
-    """The trainer's command line, in this process; for what ends before anything starts."""
-    words = ["trainer", "--experiment", str(file), "--host", "h1", "--dir", str(file.parent / "run"), *options]
-    monkeypatch.setattr(sys, "argv", words)
-    interval = sys.getswitchinterval()
-    try:
-        return main()
-    finally:
-        # The trainer sets it for its own threads, not for a test run's.
-        sys.setswitchinterval(interval)
-
-
-@pytest.mark.parametrize("suffix", ["yaml", "json"])
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("jobs: []\nname: !!bool foo\n", 2),
-        ('name: x\nhosts: !!int ""\n', 2),
-        ("name: x\n\nseed: !!timestamp foo\n", 3),
-        ("name: x\njobs: " + "[" * 100_000, 2),
-        ("[" * 100_000, 1),
-        ("name: x\njobs: [\n", 3),
-        ('{\n"name": "x",\n"jobs": 3}', 3),
-        ("", 1),
-    ],
-)
-def test_an_experiment_that_cannot_be_read_is_told_with_its_line(
-    tmp_path, monkeypatch, capsys, suffix: str, text: str, line: int
-):
-    file = tmp_path / f"experiment.{suffix}"
-    file.write_text(text)
-    assert command(monkeypatch, file) == 2
-    assert f"{file}:{line}: " in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_experiment_in_yaml_is_the_same_as_in_json(tmp_path):
-    document = {"name": "test", "hosts": 4, "jobs": [job("a", "ps", ("h1", "h2"))]}
-    for name in ("plan.json", "plan.yaml"):
-        (tmp_path / name).write_text(json.dumps(document, indent=1))
-    assert load_experiment(tmp_path / "plan.json") == load_experiment(tmp_path / "plan.yaml")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--start", "inf"), ("--start", "nan"), ("--start", "-1"), ("--start", "1e300"), ("--start", "soon"),
-        ("--connect-seconds", "inf"), ("--connect-seconds", "nan"), ("--connect-seconds", "-1"),
-        ("--iterations-cap", "0"), ("--address-base", "10.0.0"),
-    ],
-)  # fmt: skip
-def test_an_option_out_of_its_range_ends_with_status_2(tmp_path, monkeypatch, capsys, options: tuple[str, str]):
-    file = tmp_path / "experiment.json"
-    file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [job("a", "ps", ("h1", "h2"))]}))
-    with pytest.raises(SystemExit) as ended:
-        command(monkeypatch, file, *options)
-    assert ended.value.code == 2
-    assert f"argument {options[0]}: " in capsys.readouterr().err

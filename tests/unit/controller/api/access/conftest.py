@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from controller.access.throttle import BURST
 from controller.access.tokens.hashes import hashed, new_token
 from evaluation.bench.support.api_client import HOST, OPERATOR
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.from_address import ask
-from tests.support.controller.roles_yard import LINES, RolesYard
+from tests.support.controller.api.cases import assert_problem, spec
+from tests.support.controller.api.from_address import ask
+from tests.support.controller.api.roles_yard import LINES, RolesYard
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from controller.cli.main import main
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
-from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem, spec
+from tests.support.controller.api.roles_yard import RolesYard
 from tests.support.controller.tls.authority import Authority
 
 Files = tuple[Path, Path]

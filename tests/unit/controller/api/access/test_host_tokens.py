@@ -25,8 +25,8 @@ from evaluation.bench.support.waiting import wait_until
 from host_reporter.notices import Notices
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
-from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.registry_world import World, job_spec, progress
+from tests.support.controller.api.cases import assert_problem, spec
+from tests.support.controller.registry.registry_world import World, job_spec, progress
 
 
 @pytest.fixture(scope="module")

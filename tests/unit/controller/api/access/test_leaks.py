@@ -14,9 +14,9 @@ import yaml
 from controller.access.tokens.hashes import new_token
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import spec
-from tests.support.controller.from_address import ask
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import spec
+from tests.support.controller.api.from_address import ask
+from tests.support.controller.api.roles_yard import RolesYard
 from tests.support.controller.tls.signer import rsa_key, signed
 
 SECRETS = ["settings-" + new_token(), "of-host-" + new_token()]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.api_client import Controller
-from tests.support.controller.api_cases import assert_problem, spec
+from tests.support.controller.api.cases import assert_problem, spec
 from tests.support.controller.tls.signer import AUDIENCE, ISSUER, by_hand, claims, jwk, key_set, rsa_key, signed
 
 KEY, STRANGERS = rsa_key(), rsa_key()

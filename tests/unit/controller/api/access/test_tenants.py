@@ -11,8 +11,8 @@ import pytest
 from controller.access.caller import Caller, Role, Tenancy
 from controller.api.tenants import without_others
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem, spec
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from controller.access.requests_in_progress import MOST
 from controller.api.routes import CONSOLE, ROUTES
 from controller.console import PAGE
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.roles_yard import ROLES, RolesYard
-from tests.support.controller.served import served
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.roles_yard import ROLES, RolesYard
+from tests.support.controller.api.served import served
 
 MATRIX = """
 GET    /v1/caller                   operator viewer tenant host

@@ -8,9 +8,9 @@ import time
 
 from controller.access.throttle import BURST
 from controller.access.tokens.hashes import new_token
-from tests.support.controller.api_cases import assert_problem
-from tests.support.controller.from_address import ask
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem
+from tests.support.controller.api.from_address import ask
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 def counted(yard: RolesYard, proof: str) -> int:

@@ -11,8 +11,8 @@ from controller import steps
 from controller.api.exposition import network
 from controller.api.exposition.metrics import read_metrics
 from controller.dataplane.values import PortProof, SwitchStatus
-from tests.support.controller.samples import Samples
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.samples import Samples
+from tests.support.controller.api.served import Served, served
 
 HOSTS = [
     {"name": "h1", "address": "10.0.0.1", "switch": "0x1", "port": 1},

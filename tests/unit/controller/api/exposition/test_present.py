@@ -12,9 +12,9 @@ from controller.access.certificates.expiry import Expiries
 from controller.config.config import Config
 from controller.process.certificate_files import CertificateFiles
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.samples import Samples
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.samples import Samples
+from tests.support.controller.api.served import Served, served
 from tests.support.controller.tls.yard_certificates import YardCertificates
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.api_client import Controller
-from tests.support.controller.api_cases import batch, spec
+from tests.support.controller.api.cases import batch, spec
 
 
 @pytest.fixture

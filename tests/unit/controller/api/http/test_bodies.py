@@ -11,7 +11,7 @@ import pytest
 
 from controller.wire import MAX_BODY_BYTES
 from evaluation.bench.support.api_client import OPERATOR, Controller
-from tests.support.controller.api_cases import assert_problem
+from tests.support.controller.api.cases import assert_problem
 
 
 @pytest.fixture(scope="module")

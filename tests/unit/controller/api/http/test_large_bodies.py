@@ -29,8 +29,8 @@ from controller.journal.store import Store
 from controller.pieces import whole
 from controller.wire import HostReport, JobSpec, JobState
 from evaluation.bench.support.api_client import Controller
-from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
-from tests.support.controller.unpaused import UnpausedRegistry, dequeued
+from tests.support.controller.registry.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry.unpaused import UnpausedRegistry, dequeued
 
 DEMANDS = 65_536
 

@@ -22,9 +22,9 @@ from controller.events.rings import SAMPLE_SECONDS, slot_of
 from controller.model import Prediction
 from controller.wire import HistoryView, Network
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch
-from tests.support.controller.event_reader import stalled
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.cases import assert_problem, batch
+from tests.support.controller.api.event_reader import stalled
+from tests.support.controller.api.served import Served, served
 
 NOW = 1_700_000_000.0
 PORT = f"{1:016x}:2"

@@ -18,9 +18,9 @@ from controller.events.ring import Ring
 from controller.loop.metrics import counted
 from controller.wire.event_stream import sent_events
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem
-from tests.support.controller.event_reader import stalled
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.cases import assert_problem
+from tests.support.controller.api.event_reader import stalled
+from tests.support.controller.api.served import Served, served
 
 FIRST = 5000
 ANN = Tenancy(("ann",))

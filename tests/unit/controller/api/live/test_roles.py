@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.event_reader import EventReader
-from tests.support.controller.roles_yard import LINES, RolesYard
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.event_reader import EventReader
+from tests.support.controller.api.roles_yard import LINES, RolesYard
 
 
 @pytest.fixture(scope="module")

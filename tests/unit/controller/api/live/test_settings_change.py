@@ -11,9 +11,9 @@ import pytest
 
 from controller.wire import EventDocument
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.event_reader import EventReader
-from tests.support.controller.roles_yard import LINES, RolesYard
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.event_reader import EventReader
+from tests.support.controller.api.roles_yard import LINES, RolesYard
 
 TEXT = '": é😀, id: 7 data: {"x":1}'
 """May be the name of a user, a family or a metric."""

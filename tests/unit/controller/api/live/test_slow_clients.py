@@ -11,8 +11,8 @@ import pytest
 
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import spec
-from tests.support.controller.event_reader import EventReader, stalled
+from tests.support.controller.api.cases import spec
+from tests.support.controller.api.event_reader import EventReader, stalled
 
 STALLED = 200
 RECORDS = 2500

@@ -14,7 +14,7 @@ import pytest
 from controller.api.calls.state import all_problems
 from controller.api.live.sources import Sources
 from controller.model import Prediction
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.served import Served, served
 
 NOW = 1_700_000_000.0
 

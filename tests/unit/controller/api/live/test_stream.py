@@ -14,8 +14,8 @@ from controller.events.ring import MOST
 from controller.wire import EventDocument, JobEvent, PlanEvent, SettingsEvent
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.event_reader import EventReader
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.event_reader import EventReader
 
 
 @pytest.fixture(scope="module")

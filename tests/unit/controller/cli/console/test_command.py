@@ -15,7 +15,7 @@ from controller.cli.console.command import MOST
 from controller.console import PAGE, find_files
 from controller.console.static import CHARTS, HEADERS
 from evaluation.bench.support.api_client import Controller, free_port
-from tests.support.controller.console_process import Console
+from tests.support.controller.cli.console_process import Console
 
 EVENT = '{"id": 1, "event": "plan", "time": 2.5, "data": {"policy": "fair"}}\n'
 Run = Callable[..., Console]

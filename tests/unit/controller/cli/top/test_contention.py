@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.cli.top.contention import Wait, load_of, rates_of, waits
 from controller.model import Direction, Port
 from controller.wire import DemandSpec
-from tests.support.controller.pictures import job, network
+from tests.support.controller.cli.pictures import job, network
 
 IN, OUT = Direction.INGRESS, Direction.EGRESS
 

@@ -9,7 +9,7 @@ import pytest
 from controller.cli.top.document import document
 from controller.cli.top.frame import Paper, frame, paper_of
 from controller.cli.top.picture import Picture, Reading, after_reading
-from tests.support.controller.pictures import SETTINGS, history, job, jobs, network, plan, status, target
+from tests.support.controller.cli.pictures import SETTINGS, history, job, jobs, network, plan, status, target
 
 READING = Reading(
     status=status("h3", problems=["switch 1 is not ready: gone"]),

@@ -21,7 +21,7 @@ import pytest
 
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
+from tests.support.controller.api.cases import batch, spec
 
 SWITCHED, BACK = "\x1b[?1049h", "\x1b[?1049l"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

@@ -12,8 +12,8 @@ import pytest
 from controller.cli.main import main
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.roles_yard import RolesYard
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.cli.top.picture import Reading
 from controller.cli.top.watch import JOBS_SECONDS, SECONDS, SOON_SECONDS, Watch
-from tests.support.controller.pictures import SETTINGS, history, job, jobs, network, plan, status, target
+from tests.support.controller.cli.pictures import SETTINGS, history, job, jobs, network, plan, status, target
 
 
 def reading(*states: Any, with_jobs: bool = True, **parts: Any) -> Reading:

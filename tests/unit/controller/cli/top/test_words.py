@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.cli.top import words
-from tests.support.controller.pictures import job, target
+from tests.support.controller.cli.pictures import job, target
 
 
 @pytest.mark.parametrize(

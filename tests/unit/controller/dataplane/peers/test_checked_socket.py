@@ -25,8 +25,8 @@ from controller.dataplane.peers.admission import Admission
 from controller.dataplane.peers.checked_socket import TURN_SECONDS, CheckedSocket
 from controller.dataplane.peers.listener import Listener, Peers
 from controller.dataplane.peers.log import PeerLog
-from evaluation.bench.support.openflow_messages import message, parts, parts_request
-from evaluation.bench.support.openflow_reader import FEATURES
+from evaluation.bench.support.openflow.messages import message, parts, parts_request
+from evaluation.bench.support.openflow.reader import FEATURES
 from evaluation.bench.support.waiting import wait_until
 
 LOG = logging.getLogger("test")

@@ -13,7 +13,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.openflow_messages import Case, Generator, message, parts
+from evaluation.bench.support.openflow.messages import Case, Generator, message, parts
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane.openflow_peer import Peer, is_connected
 

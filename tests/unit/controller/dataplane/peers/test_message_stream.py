@@ -17,8 +17,8 @@ from controller.dataplane.peers.message_stream import (
     RefusedError,
     Step,
 )
-from evaluation.bench.support.openflow_messages import message, parts, parts_request, recorded
-from evaluation.bench.support.openflow_reader import FEATURES, RyuBehind, ready_stream
+from evaluation.bench.support.openflow.messages import message, parts, parts_request, recorded
+from evaluation.bench.support.openflow.reader import FEATURES, RyuBehind, ready_stream
 
 HELLO = message(ofp.OFPT_HELLO, b"")
 PORT = bytes(64)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.bench.support.openflow_messages import Case, Generator, recorded
-from evaluation.bench.support.openflow_reader import Reader, faults_without_check
+from evaluation.bench.support.openflow.messages import Case, Generator, recorded
+from evaluation.bench.support.openflow.reader import Reader, faults_without_check
 
 MESSAGES = 10_000
 

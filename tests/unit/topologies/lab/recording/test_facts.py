@@ -15,8 +15,8 @@ import pytest
 from controller.wire import Explanation, HistoryView, JobState, Network, Settings, Status
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import batch, spec
-from tests.support.controller.event_reader import EventReader
+from tests.support.controller.api.cases import batch, spec
+from tests.support.controller.api.event_reader import EventReader
 from topologies.errors import LabError
 from topologies.lab.controller_process import ControllerSilentError
 from topologies.lab.recording.facts import MOST_EXPLAINED, FactsRecorder

@@ -1,0 +1,1 @@
+"""How far the simulator and the testbed agree on the times of the same jobs."""

@@ -1,0 +1,1 @@
+"""How soon the API, its events and the console answer, with many clients, many jobs and large requests."""

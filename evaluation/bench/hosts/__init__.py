@@ -1,0 +1,1 @@
+"""What Trainyard costs on a host: the agent beside many jobs, and callbacks inside trainings."""

@@ -1,0 +1,1 @@
+"""What the tests of the commands share: a console as a process, and values that pictures are made of."""

@@ -1,0 +1,1 @@
+"""What holds a controller's process up, and the clients that write to it while it stops."""

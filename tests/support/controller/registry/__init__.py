@@ -1,0 +1,1 @@
+"""A registry and a journal with something in them, and runs of families."""
