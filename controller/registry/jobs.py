@@ -246,6 +246,12 @@ class Jobs:
         self.families.keep(job, ended_at)
         self._tell(job)
 
+    def reopen(self, job: JobRecord) -> None:
+        """Let a job go on that has ended because it ran on no host that was known."""
+        job.ended_at = None
+        self.owners.add(job.id, job.spec.claims)
+        records.save_job(self._store, job)
+
     def lose(self, job: JobRecord, now: float) -> None:
         """Note that a job is lost."""
         job.lost_since = now

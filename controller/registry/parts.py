@@ -68,12 +68,18 @@ class Parts:
         began = self._began(host, part)
         counted = began if earliest is None else max(began, min(earliest, self._clock()))
         own = HostPart(host, part, counted, by_host)
+        if job is not None and _is_known_late(job, own, began):
+            self._jobs.reopen(job)
         if job is None or job.ended_at is not None:
             return self._start(job_id, job, own, began, received_at)
         if job.parts is None:
             _check_whole(job, own)
             return PartChange.REGISTERED_WHOLE
-        return self._merge(job, job.parts, own, began, received_at)
+        try:
+            return self._merge(job, job.parts, own, began, received_at)
+        finally:
+            # A part that is refused does not reopen its job.
+            end_if_over(self._jobs, job)
 
     def preview(self, job_id: str, host: str, part: Part) -> PartsOfJob:
         """Returns the parts that a job would have with this one, for a check of what they declare together."""
@@ -194,6 +200,16 @@ class Parts:
     def _require_host(self, host: str) -> None:
         if host not in self._hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self._hosts)[:20]) or 'none'}")
+
+
+def _is_known_late(job: JobRecord, own: HostPart, began: float) -> bool:
+    """Returns whether a job has ended on all hosts that were known, and a part shows that it ran on one more.
+
+    So it is where the agents' messages of a time without a controller come one host after the other.
+    """
+    if job.ended_at is None or job.parts is None or not job.parts.is_over or own.part.arrival is None:
+        return False
+    return job.parts.get(own.host) is None and not is_after(began, job.ended_at)
 
 
 def _check_whole(job: JobRecord, own: HostPart) -> None:
