@@ -88,8 +88,8 @@ def test_a_host_ends_no_job_of_other_hosts(yard: RolesYard) -> None:
 
 
 def test_a_host_makes_no_job_old(yard: RolesYard) -> None:
-    put(yard, "h1", "h1", arrival=time.time() - 7 * 86400)
-    assert time.time() - 90 < yard.call("GET", f"/v1/jobs/{JOB}").json()["arrival"]
+    assert put(yard, "h1", "h1", job="young", arrival=time.time() - 7 * 86400).status_code == 201
+    assert time.time() - 90 < yard.call("GET", "/v1/jobs/young").json()["arrival"]
     put(yard, "night", "h2", job="old", arrival=time.time() - 86400)
     assert yard.call("GET", "/v1/jobs/old").json()["arrival"] < time.time() - 86000, "an operator's word counts"
 

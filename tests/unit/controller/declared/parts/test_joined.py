@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -122,3 +123,20 @@ def test_the_order_in_which_parts_come_changes_nothing(told: dict[str, PartSpec]
     parts = [HostPart(host, Part.of(spec)._replace(is_first=host == "h2"), 1.0) for host, spec in told.items()]
     shuffled = random.sample(parts, len(parts))
     assert join(PartsOfJob(parts)).text == join(PartsOfJob([*shuffled, *parts])).text
+
+
+def test_ten_thousand_parts_take_little_memory() -> None:
+    names = [f"node{i:03d}" for i in range(100)]
+    tracemalloc.start()
+    try:
+        jobs = [PartsOfJob() for _ in range(100)]
+        for parts in jobs:
+            for name in names:
+                # Each part comes with a list of its own, whose names were parsed anew.
+                hosts = frozenset(f"node{i:03d}" for i in range(100))
+                parts.put(HostPart(name, Part("slurm", user="alice", hosts=hosts), 1.0))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(map(len, jobs)) == 10_000
+    assert held < 20e6, "each with its own list would be 130 MB"
