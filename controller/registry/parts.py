@@ -8,7 +8,7 @@ from enum import Enum
 
 from controller.declared.parts.host_part import HostPart
 from controller.declared.parts.joined import join
-from controller.declared.parts.launches import Launch, is_after, launch_of
+from controller.declared.parts.launches import Launch, is_after, is_meant, launch_of
 from controller.declared.parts.part import Part
 from controller.declared.parts.parts_of_job import NO_HOSTS, PartsOfJob
 from controller.declared.parts.rules import verdict_on
@@ -69,6 +69,7 @@ class Parts:
         counted = began if earliest is None else max(began, min(earliest, self._clock()))
         own = HostPart(host, part, counted, by_host)
         if job is not None and _is_known_late(job, own, began):
+            check_room(self._jobs.live())
             self._jobs.reopen(job)
         if job is None or job.ended_at is not None:
             return self._start(job_id, job, own, began, received_at)
@@ -102,11 +103,11 @@ class Parts:
             raise NotFound(f"job {job_id} has no part of host {host}")
         return part
 
-    def remove(self, job_id: str, host: str, arrival: float | None, received_at: float) -> None:
+    def remove(self, job_id: str, host: str, arrival: float, received_at: float) -> None:
         """Forget the part of a host; the job ends where it runs nowhere else.
 
-        ``arrival`` is that of the launch which is meant: the part of a later launch stays. None: any. A part that is
-        over stays so. Raises NotFound for a job without such a part, and Conflict for a job that was registered whole.
+        ``arrival`` is that of the launch which is meant: the part of a later launch stays. So does one that is over.
+        Raises NotFound for a job without such a part, and Conflict for a job that was registered whole.
         """
         job = self._jobs.find(job_id)
         if job.parts is None:
@@ -114,8 +115,7 @@ class Parts:
         known = job.parts.get(host)
         if known is None:
             raise NotFound(f"job {job_id} has no part of host {host}")
-        is_meant = arrival is None or known.part.arrival is None or known.part.arrival <= arrival
-        if job.ended_at is not None or not known.is_running or not is_meant:
+        if job.ended_at is not None or not known.is_running or not is_meant(known, arrival):
             return
         # The last one stays: it says where the job has run.
         over = replace(known, over="removed" if len(job.parts) > 1 else "ended", over_at=self._clock())

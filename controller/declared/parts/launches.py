@@ -55,4 +55,9 @@ def is_after(began: float, over_at: float | None) -> bool:
 
 def is_of_launch(known: HostPart, time: float) -> bool:
     """Returns whether what a host knew at ``time``, by its own clock, can be of the part's launch."""
-    return known.part.arrival is None or time >= known.part.arrival
+    return known.part.arrival is None or time >= known.part.arrival - SAME_LAUNCH_SECONDS
+
+
+def is_meant(known: HostPart, arrival: float) -> bool:
+    """Returns whether the part's launch is that of ``arrival``, by the host's clock, or one before it."""
+    return known.part.arrival is None or known.part.arrival <= arrival + SAME_LAUNCH_SECONDS

@@ -25,7 +25,7 @@ class PartsWorld(World):
         earliest = self.clock.now - 60.0
         return self.registry.parts.put(job, host, Part.of(spec), 0.0, by_host=by_host, earliest=earliest)
 
-    def remove(self, host: str, arrival: float | None = None) -> None:
+    def remove(self, host: str, arrival: float = 1e12) -> None:
         self.registry.parts.remove("a", host, arrival, 0.0)
 
     def end(self, host: str, **told: Any) -> Any:
@@ -135,7 +135,7 @@ def test_a_late_end_of_the_launch_before_does_not_end_the_next_one(world: PartsW
     world.part("h1", arrival=900.0)
     world.part("h2")
     assert world.part("h1", arrival=950.0) is CREATED, "it was launched anew there"
-    answer = world.end("h1", as_of=940.0)
+    answer = world.end("h1", as_of=947.0)
     assert answer.refused[0].reason == "the end is from before this launch of the job on this host"
     assert world.states() == {"h1": "running", "h2": "running"}
     world.end("h1", as_of=960.0)

@@ -72,7 +72,7 @@ def test_parts_are_the_same_after_a_restart(kept: Kept) -> None:
     kept.part("h3", hosts=[*NAMES, "elsewhere"])
     kept.part("h4")
     kept.end("h2")
-    kept.registry.parts.remove("a", "h4", None, 0.0)
+    kept.registry.parts.remove("a", "h4", 1e12, 0.0)
     before = kept.facts()
     kept.restart()
     assert kept.facts() == before

@@ -8,7 +8,7 @@ import pytest
 
 from controller.declared.parts import rules
 from controller.declared.parts.host_part import HostPart
-from controller.declared.parts.launches import Launch, is_of_launch, launch_of
+from controller.declared.parts.launches import Launch, is_meant, is_of_launch, launch_of
 from controller.declared.parts.part import Part
 from controller.declared.parts.parts_of_job import PartsOfJob
 from controller.declared.parts.rules import Verdict, verdict_on
@@ -128,5 +128,14 @@ def test_launches_are_told_apart_by_their_arrival(
 
 def test_an_end_is_of_the_launch_that_began_before_it() -> None:
     assert is_of_launch(known(100.0), 100.0)
-    assert not is_of_launch(known(100.0), 99.0)
+    assert is_of_launch(known(100.0), 98.5), "the start of a process is known to about a second"
+    assert not is_of_launch(known(100.0), 97.0)
     assert is_of_launch(known(None), 0.0)
+
+
+def test_a_removal_is_of_the_launch_that_it_names_and_those_before() -> None:
+    assert is_meant(known(100.0), 100.0)
+    assert is_meant(known(100.0), 98.5)
+    assert is_meant(known(100.0), 500.0)
+    assert not is_meant(known(100.0), 97.0)
+    assert is_meant(known(None), 0.0)
