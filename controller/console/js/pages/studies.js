@@ -6,34 +6,57 @@ import { counted, number } from "../ui/format.js";
 import { badge, bar, classChip, empty, jobLink, jobState, section } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
 
-const MOST_TRIALS = 50;
+/** So many stages are open at first, each with its best trials. A closed one draws nothing. */
+const OPEN_STAGES = 5;
+const BEST_TRIALS = 20;
+const MOST_TRIALS = 200;
 
 export const title = "Studies";
 
-export function makePage() {
+export function makePage(redraw) {
+  const opened = new Map();
+  const whole = new Set();
+
+  /** Returns the part of a stage. People may open and close it, and see all of its trials. */
+  function stagePart(state, stage, isOpen) {
+    const most = whole.has(stage.id) ? MOST_TRIALS : BEST_TRIALS;
+    const button = (text, change) =>
+      h("button", { type: "button", class: "quiet-button", on: { click: () => (change(), redraw()) } }, text);
+    return section(
+      stage.id,
+      h(
+        "p",
+        { class: "row" },
+        badge(stage.state, stage.state === "running" ? "good" : "quiet"),
+        ` ${counted(stage.jobs.length, "trial")}`,
+        button(`${isOpen ? "Hide" : "Show"} the trials of ${stage.id}`, () => opened.set(stage.id, !isOpen)),
+      ),
+      isOpen ? trials(state, stage, most) : null,
+      isOpen && stage.jobs.length > most
+        ? most === MOST_TRIALS
+          ? h("p", { class: "muted" }, `and ${counted(stage.jobs.length - most, "more trial")}: see Jobs`)
+          : button(`Show ${counted(stage.jobs.length - most, "more trial")} of ${stage.id}`, () => whole.add(stage.id))
+        : null,
+    );
+  }
+
   return {
     wants: () => [],
     render: ({ state }) => {
       const all = studies(state);
       if (all.length === 0)
-        return empty("No job belongs to a stage. Optuna and Ray Tune register stages by their callbacks.");
-      return all.map((stage) =>
-        section(
-          stage.id,
-          h(
-            "p",
-            null,
-            badge(stage.state, stage.state === "running" ? "good" : "quiet"),
-            ` ${counted(stage.jobs.length, "trial")}`,
-          ),
-          trials(state, stage),
-        ),
-      );
+        return empty(
+          "A stage is a set of trials that a tuner compares before it goes on. No job belongs to one. Optuna and Ray Tune register stages by their callbacks.",
+        );
+      return [
+        h("p", { class: "muted" }, "A stage is a set of trials that a tuner compares before it goes on (a rung)."),
+        all.map((stage, i) => stagePart(state, stage, opened.get(stage.id) ?? i < OPEN_STAGES)),
+      ];
     },
   };
 }
 
-function trials(state, stage) {
+function trials(state, stage, most) {
   return h(
     "div",
     { class: "scroll" },
@@ -53,7 +76,7 @@ function trials(state, stage) {
         "tbody",
         null,
         stage.jobs
-          .slice(0, MOST_TRIALS)
+          .slice(0, most)
           .map((job, i) =>
             h(
               "tr",
@@ -77,8 +100,5 @@ function trials(state, stage) {
           ),
       ),
     ),
-    stage.jobs.length > MOST_TRIALS
-      ? h("p", { class: "muted" }, `and ${counted(stage.jobs.length - MOST_TRIALS, "more trial")}`)
-      : null,
   );
 }
