@@ -34,6 +34,20 @@ REPLAY = """async (events) => {
 }"""
 
 
+SELECT = """async ([name, state, ...plans]) => {
+  const select = await import("/console/js/data/select.js");
+  const jobs = new Map(state.jobs.map((job) => [job.id, { state: "running", ...job }]));
+  const found = select[name](...plans, { caller: null, ...state, jobs });
+  return found instanceof Map ? [...found] : found;
+}"""
+LINKS = [{"a": {"node": f"h{i}", "port": None}, "b": {"node": "s1", "port": i}} for i in range(6)]
+
+
+def with_demand(*jobs: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """Returns jobs by their names, each of which sends from one host to another."""
+    return [{"id": name, "spec": {"demand": [{"src": src, "dst": dst, "bytes": 1}]}} for name, src, dst in jobs]
+
+
 @pytest.fixture
 def page(visits: Visits, cluster: Cluster) -> Page:
     return visits(cluster).go("settings", "Settings")
@@ -142,3 +156,32 @@ def test_events_make_the_state(page: Page) -> None:
     assert state["hosts"] == ["h1"]
     removal = {"id": 99, "event": "job", "time": 99.0, "data": job(2, "removed")}
     assert page.evaluate(REPLAY, [*events, removal])["jobs"] == []
+
+
+def test_ordering_cannot_help_only_where_all_is_known(page: Page) -> None:
+    apart = with_demand(("a", "h1", "h2"), ("b", "h3", "h4"))
+    state = {"network": {"links": LINKS}, "jobs": apart}
+    assert page.evaluate(SELECT, ["contended", state]) == []
+    fabric = [*LINKS, {"a": {"node": "s1", "port": 9}, "b": {"node": "s2", "port": 9}}]
+    for unknown in ({"network": {"links": fabric}}, {"network": None}, {"jobs": [*apart, {"id": "c", "spec": None}]}):
+        assert page.evaluate(SELECT, ["contended", state | unknown]) is None
+    meeting = {"jobs": [*apart, *with_demand(("c", "h1", "h5"))]}
+    assert page.evaluate(SELECT, ["contended", state | meeting]) == [["h1 egress", ["a", "c"]]]
+
+
+def test_a_job_moves_where_others_pass_it_at_its_ports(page: Page) -> None:
+    """``a`` keeps its class when ``b`` passes it, and ``alone`` meets nobody, whatever its class."""
+    jobs = with_demand(("a", "h1", "h2"), ("b", "h1", "h3"), ("alone", "h4", "h5"))
+    state = {"network": {"links": LINKS}, "jobs": jobs}
+    now = {"order": [["a"], ["b"], ["alone"]], "classes": {"a": 1, "b": 2, "alone": 0}}
+    other = {"order": [["b"], ["a"], ["alone"]], "classes": {"a": 1, "b": 0, "alone": 2}}
+    moves = page.evaluate(SELECT, ["compared", state, other, now])
+    assert [(one["job"], one["move"]) for band in moves for one in band] == [
+        ("b", "earlier"), ("a", "later"), ("alone", "same"),
+    ]  # fmt: skip
+    moves = page.evaluate(SELECT, ["compared", state | {"network": None}, other, now])
+    assert [one["move"] for band in moves for one in band] == ["earlier", "same", "later"], "all may meet"
+    (new,) = page.evaluate(
+        SELECT, ["compared", state, {"order": [["a"]], "classes": {"a": 0}}, {"order": [], "classes": {}}]
+    )
+    assert new[0]["move"] == "new"

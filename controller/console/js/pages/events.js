@@ -6,7 +6,18 @@ import { clock, counted, moment } from "../ui/format.js";
 import { badge, empty, jobLink, section } from "../ui/parts.js";
 
 const MOST_LINES = 200;
-const KINDS = ["plan", "job", "stage", "host", "switch", "settings", "problem", "audit", "gap"];
+/** Names each kind of event. A gap is what the page has missed. */
+const KINDS = {
+  plan: "plan",
+  job: "job",
+  stage: "stage of trials",
+  host: "host",
+  switch: "switch",
+  settings: "settings",
+  problem: "problem",
+  audit: "audit",
+  gap: "missed events",
+};
 const OUTCOMES = { done: "good", refused: "warn", failed: "bad" };
 
 export const title = "Events and audit";
@@ -33,7 +44,7 @@ export function makePage(redraw) {
       "fieldset",
       { class: "row" },
       h("legend", { class: "hidden" }, "kinds of events"),
-      KINDS.map((kind) =>
+      Object.entries(KINDS).map(([kind, name]) =>
         h(
           "label",
           { key: kind, class: "check" },
@@ -42,7 +53,7 @@ export function makePage(redraw) {
             checked: !hidden.has(kind),
             on: { change: (event) => (event.target.checked ? hidden.delete(kind) : hidden.add(kind), redraw()) },
           }),
-          kind,
+          name,
         ),
       ),
     );
@@ -97,7 +108,7 @@ function lines(source, shown) {
             "tr",
             { key: event.id },
             h("td", { class: "time" }, when(event.time)),
-            h("td", null, badge(event.event)),
+            h("td", null, badge(KINDS[event.event] ?? event.event)),
             h("td", null, what(event)),
           ),
         ),

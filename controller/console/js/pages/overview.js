@@ -48,7 +48,7 @@ function inForce(source) {
       fact(
         "Jobs",
         String(running.length),
-        `in ${counted(plan.order.length, "band")}, ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
+        `served in ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
       ),
       fact(
         "Above the lower bound",
