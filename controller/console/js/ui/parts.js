@@ -53,9 +53,10 @@ export function loadBar(load, bps, label, text) {
   const shares = Object.entries(load)
     .filter(([, value]) => value > 0)
     .sort(([a], [b]) => a.localeCompare(b));
+  const classes = shares.map(([name, value]) => `${className(name)} ${percent(value / bps)}`).join(", ");
   return h(
     "span",
-    { class: "bar load", role: "img", "aria-label": `${label}: ${text}` },
+    { class: "bar load", role: "img", "aria-label": `${label}: ${text}${classes && `; ${classes}`}` },
     shares.map(([name, value]) =>
       h("span", {
         key: name,
