@@ -14,6 +14,8 @@ from controller.cli.console.lines import parsed
 EVENTS, FACTS, EXPLANATIONS = "events.jsonl", "facts.json", "explanations.jsonl"
 DEEPEST = 4
 """Look for recorded runs at most so many folders below the one that is given."""
+ALONE = "alone"
+"""The folder in which the lab keeps its runs of each job alone. They are no arms to compare, and shown only by name."""
 
 
 class Recording(NamedTuple):
@@ -40,7 +42,10 @@ class Recording(NamedTuple):
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Returns the folders of the recorded runs in a folder: itself, or those below it, in the order of their names."""
+    """Returns the folders of the recorded runs in a folder: itself, or those below it, in the order of their names.
+
+    Runs of jobs alone are left out, unless ``folder`` is or lies in their folder.
+    """
     return sorted(_runs(folder, DEEPEST), key=lambda run: run.relative_to(folder).parts)
 
 
@@ -49,7 +54,7 @@ def _runs(folder: Path, depth: int) -> Iterator[Path]:
         yield folder
     elif depth > 0:
         with os.scandir(folder) as entries:
-            below = [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]
+            below = [Path(entry) for entry in entries if entry.name != ALONE and entry.is_dir(follow_symlinks=False)]
         for each in below:
             yield from _runs(each, depth - 1)
 

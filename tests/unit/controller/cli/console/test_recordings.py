@@ -116,6 +116,15 @@ def test_a_run_is_found_by_its_events_up_to_four_folders_below(run: Path, tmp_pa
     )
 
 
+def test_the_labs_runs_of_a_job_alone_are_shown_only_by_name(tmp_path: Path) -> None:
+    for place in ("arms/fair", "alone", "more/alone/job-1"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "events.jsonl").touch()
+    assert find_runs(tmp_path) == [tmp_path / "arms" / "fair"]
+    assert find_runs(tmp_path / "alone") == [tmp_path / "alone"]
+    assert find_runs(tmp_path / "more" / "alone") == [tmp_path / "more" / "alone" / "job-1"]
+
+
 def test_a_run_is_read_with_all_that_was_recorded(read: Read, run: Path) -> None:
     recording = read(run, "arms/jpas")
     assert recording[:4] == ("arms/jpas", "JPAS", "jpas", 61.5)
