@@ -53,7 +53,7 @@ STATES = """async (time) => {
   return [told(whole), jumped, told(recorded.state)];
 }"""
 JUMP = """async (time) => {
-  const newest = () => document.querySelector("tbody tr td.time")?.textContent;
+  const newest = () => document.querySelector("tbody tr .time")?.textContent;
   const bar = document.querySelector(".timebar input[type=range]");
   const before = newest();
   const began = performance.now();

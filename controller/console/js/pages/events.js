@@ -3,7 +3,7 @@
 import { jobOf, sentence } from "../data/sentences.js";
 import { h } from "../ui/dom.js";
 import { clock, counted, moment } from "../ui/format.js";
-import { badge, empty, jobLink, section } from "../ui/parts.js";
+import { badge, empty, jobLink, section, stackedTable } from "../ui/parts.js";
 
 const MOST_LINES = 200;
 /** Names each kind of event. A gap is what the page has missed. */
@@ -88,32 +88,15 @@ function lines(source, shown) {
   return h(
     "div",
     { class: "scroll long", tabindex: "0", role: "group", "aria-label": "events, the newest first" },
-    h(
-      "table",
-      { class: "plain", "aria-label": `${counted(newest.length, "event")}, the newest first` },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Time", "Kind", "What"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        newest.map((event) =>
-          h(
-            "tr",
-            { key: event.id },
-            h("td", { class: "time" }, when(event.time)),
-            h("td", null, badge(KINDS[event.event] ?? event.event)),
-            h("td", null, what(event)),
-          ),
-        ),
-      ),
-    ),
+    stackedTable({
+      label: `${counted(newest.length, "event")}, the newest first`,
+      titles: ["Time", "Kind", "What"],
+      kind: "told",
+      rows: newest.map((event) => ({
+        key: event.id,
+        cells: [h("span", { class: "time" }, when(event.time)), badge(KINDS[event.event] ?? event.event), what(event)],
+      })),
+    }),
   );
 }
 
@@ -129,37 +112,21 @@ function auditPart(trail, problem) {
   return h(
     "div",
     { class: "scroll long", tabindex: "0", role: "group", "aria-label": "audit, the newest first" },
-    h(
-      "table",
-      { class: "plain", "aria-label": "records of the audit" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Time", "Who", "From", "What", "Outcome", "Change"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        [...trail.records]
-          .reverse()
-          .map((one) =>
-            h(
-              "tr",
-              { key: one.number },
-              h("td", { class: "time" }, clock(one.time)),
-              h("td", null, `${one.who} (${one.role})`),
-              h("td", null, one.address ?? "–"),
-              h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
-              h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
-              h("td", null, change(one)),
-            ),
-          ),
-      ),
-    ),
+    stackedTable({
+      label: "records of the audit",
+      titles: ["Time", "Who", "From", "What", "Outcome", "Change"],
+      rows: [...trail.records].reverse().map((one) => ({
+        key: one.number,
+        cells: [
+          h("span", { class: "time" }, clock(one.time)),
+          `${one.who} (${one.role})`,
+          one.address ?? "–",
+          one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action,
+          [badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null],
+          change(one),
+        ],
+      })),
+    }),
   );
 }
 

@@ -3,7 +3,7 @@
 import { nextTarget, share, studies } from "../data/select.js";
 import { h } from "../ui/dom.js";
 import { counted, number } from "../ui/format.js";
-import { badge, bar, classChip, empty, jobLink, jobState, section } from "../ui/parts.js";
+import { badge, bar, classChip, empty, jobLink, jobState, section, stackedTable } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
 
 /** So many stages are open at first, each with its best trials. A closed one draws nothing. */
@@ -60,45 +60,25 @@ function trials(state, stage, most) {
   return h(
     "div",
     { class: "scroll" },
-    h(
-      "table",
-      { class: "plain", "aria-label": `trials of ${stage.id}` },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Rank", "Trial", "Class", "State", "Metric", "Progress"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        stage.jobs
-          .slice(0, most)
-          .map((job, i) =>
-            h(
-              "tr",
-              { key: job.id },
-              h("td", null, typeof job.last_metric === "number" ? String(i + 1) : "–"),
-              h("th", { scope: "row" }, jobLink(job.id)),
-              h("td", null, classChip(job.service_class)),
-              h("td", null, jobState(job)),
-              h(
-                "td",
-                null,
-                h(
-                  "span",
-                  { class: "metric" },
-                  sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
-                  h("span", null, number(job.last_metric)),
-                ),
-              ),
-              h("td", null, bar(share(job), `progress of ${job.id}`)),
-            ),
+    stackedTable({
+      label: `trials of ${stage.id}`,
+      titles: ["Rank", "Trial", "Class", "State", "Metric", "Progress"],
+      rows: stage.jobs.slice(0, most).map((job, i) => ({
+        key: job.id,
+        cells: [
+          typeof job.last_metric === "number" ? String(i + 1) : "–",
+          jobLink(job.id),
+          classChip(job.service_class),
+          jobState(job),
+          h(
+            "span",
+            { class: "metric" },
+            sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
+            h("span", null, number(job.last_metric)),
           ),
-      ),
-    ),
+          bar(share(job), `progress of ${job.id}`),
+        ],
+      })),
+    }),
   );
 }

@@ -123,6 +123,37 @@ export function legend(classes, withOther = true) {
   );
 }
 
+/**
+ * A table of few columns that a phone shows row by row, each cell below the other with its title. `rows` have a `key` and
+ * `cells`. Roles are said outright, because a browser forgets those of a table that is laid out otherwise.
+ */
+export function stackedTable({ label, titles, rows, kind = "" }) {
+  return h(
+    "table",
+    { class: `plain stacked ${kind}`, role: "table", "aria-label": label },
+    h(
+      "thead",
+      { role: "rowgroup" },
+      h(
+        "tr",
+        { role: "row" },
+        titles.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
+      ),
+    ),
+    h(
+      "tbody",
+      { role: "rowgroup" },
+      rows.map(({ key, cells }) =>
+        h(
+          "tr",
+          { key, role: "row" },
+          cells.map((cell, i) => h("td", { role: "cell", "data-title": titles[i] }, h("span", null, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
 /** Problems as a list. */
 export function problems(list) {
   if (list.length === 0) return h("p", { class: "good-news" }, "No problems.");
