@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -94,6 +95,33 @@ def test_switches_are_above_their_hosts_and_spines_above_leaves(page: Page) -> N
     assert at["spine"][1] < at["leaf1"][1] == at["leaf2"][1] < min(at[f"h{i}"][1] for i in range(4))
     assert len(set(at.values())) == 7, "no two at one place"
     assert max(at["h0"][0], at["h2"][0]) < min(at["h1"][0], at["h3"][0]), "beside those of the same switch"
+
+
+@pytest.mark.parametrize("room", [1000, 340], ids=["wide", "phone"])
+@pytest.mark.parametrize("hosts", [3, 24, 60, 1000])
+def test_hosts_have_room_for_their_names_on_any_screen(page: Page, room: int, hosts: int) -> None:
+    network = {
+        "hosts": [{"name": f"h{i}"} for i in range(hosts)],
+        "switches": [{"dpid": f"leaf{i}"} for i in range(3)],
+        "links": [
+            {"a": {"node": f"h{i}", "port": None}, "b": {"node": f"leaf{i % 3}", "port": i}} for i in range(hosts)
+        ],
+    }
+    placed = page.evaluate(
+        """async ([network, room]) => {
+          const { nodes, ...size } = (await import("/console/js/data/graph.js")).arrange(network, room);
+          return [size, [...nodes]];
+        }""",
+        [network, room],
+    )
+    size, places = placed
+    at = [(place["x"], place["y"]) for name, place in places if name.startswith("h")]
+    assert len(at) == hosts
+    apart = 20 if size["isDense"] else 34
+    rows = {y: sorted(x for x, other in at if other == y) for _, y in at}
+    assert all(right - left >= apart for row in rows.values() for left, right in pairwise(row))
+    assert all(0 < x < size["width"] and y < size["height"] for x, y in at)
+    assert size["width"] == (room if hosts < 1000 or room == 1000 else 600)
 
 
 def test_a_mere_sign_of_life_counts_as_one(page: Page) -> None:
