@@ -42,13 +42,15 @@ class Beamer(Policy):
         reasons: dict[str, str] = {}
         for position, stage in enumerate(bssi(stage_loads, np.ones(len(members))).order, 1):
             jobs = sorted(members[stage], key=lambda j: (-seconds[j], snapshot.jobs[j].arrival))
-            stage_text = f"stage {names[stage]}" if names[stage] is not None else "its own stage"
-            stage_text += f", number {position} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
+            stage_text = f"stage {names[stage]}" if names[stage] is not None else "a stage of its own"
+            stage_text += (
+                f", number {position} of {len(members)} so that stages end early on average: "
+                f"{stage_seconds[stage]:.4g} s left at its busiest port"
+            )
             for rank, j in enumerate(jobs, 1):
                 bands.append((snapshot.jobs[j].id,))
-                reasons[snapshot.jobs[j].id] = (
-                    f"{stage_text}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"
-                )
+                in_stage = f"; {rank} of {len(jobs)} in it by {seconds[j]:.4g} s left (highest goes first)"
+                reasons[snapshot.jobs[j].id] = stage_text + (in_stage if len(jobs) > 1 else "")
         return Ordering(self.name, tuple(bands), reasons, until=next_look(snapshot))
 
 

@@ -34,12 +34,18 @@ class Crux(Policy):
         return Ordering(
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in order),
-            reasons={
-                job.id: f"GPU intensity {intensity[j]:.4g}: {work[j]:.4g} GPU-seconds of computing an iteration, "
-                f"{link[j]:.4g} s on its slowest link"
-                for j, job in enumerate(snapshot.jobs)
-            },
+            reasons={job.id: _reason(intensity[j], work[j], link[j]) for j, job in enumerate(snapshot.jobs)},
         )
+
+
+def _reason(intensity: float, work: float, link: float) -> str:
+    """Returns why a job has its place: its intensity, and the GPU-seconds and seconds that it comes from."""
+    if link <= 0:
+        return "sends nothing, so it delays no other job (highest GPU intensity goes first)"
+    return (
+        f"computes {intensity:.4g} GPU-seconds for each second of its busiest port (highest goes first): "
+        f"{work:.4g} GPU-seconds and {link:.4g} s in an iteration"
+    )
 
 
 def _gpus(job: Job) -> int:

@@ -21,5 +21,5 @@ class Fair(Policy):
         return Ordering(
             policy=self.name,
             bands=(band,) if band else (),
-            reasons=dict.fromkeys(band, f"fair sharing: one class for all {len(band)} jobs"),
+            reasons=dict.fromkeys(band, f"fair sharing: all {len(band)} jobs are in one class, and none goes first"),
         )

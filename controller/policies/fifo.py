@@ -22,7 +22,8 @@ class Fifo(Policy):
             policy=self.name,
             bands=tuple((job.id,) for job in jobs),
             reasons={
-                job.id: f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago, number {i} of {len(jobs)}"
+                job.id: f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago, number {i} of {len(jobs)} "
+                "(earliest goes first)"
                 for i, job in enumerate(jobs, 1)
             },
         )

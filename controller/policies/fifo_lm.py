@@ -57,14 +57,14 @@ class FifoLm(Policy):
         joins = False
         for job in sorted(snapshot.jobs, key=lambda job: job.arrival):
             if joins:
-                reason = f"served beside {bands[-1][-1]}, which is heavy"
+                reason = f"served beside {bands[-1][-1]}, which came before it and is heavy"
                 bands[-1].append(job.id)
             else:
-                reason = f"by arrival, {max(snapshot.now - job.arrival, 0.0):.1f} s ago"
+                reason = f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago (earliest goes first)"
                 bands.append([job.id])
             sent = sent_bytes(job)
             joins = sent > threshold
-            reasons[job.id] = f"{reason}; has sent {sent:.4g} bytes, heavy above {threshold:.4g}"
+            reasons[job.id] = f"{reason}; has sent {sent / 1e6:.4g} MB, heavy above {threshold / 1e6:.4g} MB"
         return Ordering(
             self.name,
             tuple(map(tuple, bands)),

@@ -60,6 +60,7 @@ from controller.policies.parts.ageing import age
 from controller.policies.parts.aims import Aim
 from controller.policies.parts.options import MOST, Choice, Number, Whole
 from controller.policies.parts.predictions import predictions
+from controller.policies.parts.reasons import COST, GAIN, LEFT, TO_TARGET, USED, promoted_reason, reason
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))
@@ -71,19 +72,21 @@ _PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
-_PAST_BOTH = f"past {TARGETS[-1].fraction:.0%} of convergence"
+_PAST_BOTH = f"it is past {TARGETS[-1].fraction:.0%} of convergence"
 
 
 class Standing(NamedTuple):
     """A job's place: by tier, and within a tier by ``seconds`` of its bottleneck port, least first.
 
     The tiers are -1 for new jobs, 0 before 90 %, 1 before 95 %, 2 past both, and 3 for jobs that have diverged. A
-    declared target takes the place of 90 %, and who has crossed it is past both. ``watch`` is the metric whose crossing
-    ends the tier.
+    declared target takes the place of 90 %, and who has crossed it is past both. ``counted`` says what the seconds are,
+    and ``why`` what they come from (``controller.policies.parts.reasons``). ``watch`` is the metric whose crossing ends
+    the tier.
     """
 
     tier: int
     seconds: float
+    counted: str
     why: str
     watch: float | None = None
 
@@ -169,11 +172,12 @@ class Jpas(Policy):
         }
         order = sorted(standings, key=lambda job: (standings[job].tier, kept[job]))
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
-        reasons = {job: standing.why for job, standing in standings.items()}
+        reasons = {
+            job: reason(standing.counted, kept[job], jobs[job].weight, standing.why)
+            for job, standing in standings.items()
+        }
         if aged.promoted is not None:
-            reasons[aged.promoted] += (
-                f"; ageing: it had not held the first class for {aged.waited_seconds:.1f} s, so it does for one period"
-            )
+            reasons[aged.promoted] = promoted_reason(reasons[aged.promoted], aged.waited_seconds)
         return Ordering(
             policy=self.name,
             bands=tuple((job,) for job in aged.order),
@@ -216,12 +220,11 @@ class Jpas(Policy):
     def _standing(self, case: _Case) -> Standing:
         job, fitted, aim, _, per_iteration, used, passed = case
         if job.diverged:
-            return _by_service(used, "diverged, so it goes behind all others", DIVERGED)
+            return _by_service(used, "it diverged, so it goes behind all jobs that did not", DIVERGED)
         if self.variant == "attained":
-            return _by_service(used, "least attained service")
+            return _by_service(used, "")
         if self.variant == "remaining":
-            seconds = per_iteration * job.iterations_left
-            return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
+            return Standing(0, per_iteration * job.iterations_left, LEFT, "")
         if fitted is None:
             # Who has crossed a target is not new, whatever is left of its history.
             is_new = aim.crossing is None
@@ -236,7 +239,7 @@ class Jpas(Policy):
         """
         job, earlier, per_iteration, used = case.job, case.earlier, case.per_iteration, case.used
         reports = sum(point.metric is not None for point in job.progress)
-        by_service = _by_service(used, f"only {reports} of the {fit.MIN_POINTS} reports that a fit needs")
+        by_service = _by_service(used, f"only {reports} of the {fit.MIN_POINTS} reports that a prediction needs")
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not, so that a silent job does not stay new.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
@@ -247,21 +250,20 @@ class Jpas(Policy):
             index = len(ahead) / len(left) / max(mean, 1.0)
             expected = per_iteration / max(index, _LEAST_INDEX)
             if expected > used:
-                what = (
-                    "a run of its length" if earlier is None else f"a run of its family ({earlier.count} earlier ones)"
-                )
-                return Standing(0, expected, f"new: {expected:.1f} s expected for {what}")
+                what = "its length alone" if earlier is None else f"{earlier.count} earlier runs of its family"
+                return Standing(0, expected, COST, f"it is new, so this is estimated from {what}")
             return by_service
         if used < self.new_job_seconds:
-            return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
+            why = f"it is new, so it goes before jobs that are not until it has used {self.new_job_seconds:g} s"
+            return Standing(NEW, used, USED, why)
         return by_service
 
     def _past_targets(self, case: _Case, fitted: fit.Fit) -> Standing:
         left = case.per_iteration * case.job.iterations_left
-        why = f"{_past(case.job, case.aim)}; {left:.1f} s of its bottleneck port left in all"
+        why = _past(case.job, case.aim)
         if self.variant == "index":
-            return Standing(0, self._index_seconds(case, fitted), why)
-        return Standing(PAST, left, why)
+            return Standing(0, self._index_seconds(case, fitted), COST, f"{why}, {left:.1f} s of that port to its end")
+        return Standing(PAST, left, LEFT, f"{why}, so it goes behind jobs that are not")
 
     def _before_target(self, case: _Case, fitted: fit.Fit) -> Standing:
         job, _, aim, _, per_iteration, used, passed = case
@@ -271,21 +273,21 @@ class Jpas(Policy):
         tier = 0 if self.variant == "index" else passed
         note = f"{aim.note}; " if aim.note else ""
         if high - low > self.uncertain * left and not self._trusts_fit(job):
-            why = f"{note}uncertain: {low:.0f} to {high:.0f} iterations to {what}"
+            why = f"{note}the prediction is too uncertain: {what} in {low:.0f} to {high:.0f} iterations"
             return _by_service(used, why, tier, metric)
+        seconds = per_iteration * left
         why = (
-            f"{note}{what} ({job.metric.name} {metric:.4g}) in {left:.0f} iterations "
-            f"({low:.0f} to {high:.0f}), {per_iteration * left:.1f} s of its bottleneck port"
+            f"{note}next is {what} ({job.metric.name} {metric:.4g}) in {left:.0f} iterations "
+            f"({low:.0f} to {high:.0f}), {seconds:.1f} s of that port"
         )
         if self.variant == "median":
-            return Standing(tier, per_iteration * left, why, metric)
+            return Standing(tier, seconds, TO_TARGET, why, metric)
         if self.variant == "gain":
             latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), metric)
             gain = max(abs(metric - latest) / max(abs(metric), 1e-12), 1e-6)
-            return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", metric)
-        seconds = self._index_seconds(case, fitted)
-        runs = "" if case.earlier is None or not fitted.by_family else f" by {case.earlier.count} earlier runs"
-        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected{runs}", metric)
+            return Standing(tier, seconds / gain, GAIN, f"{why}, {gain:.1%} of the target to gain", metric)
+        runs = f", by {case.earlier.count} earlier runs" if case.earlier is not None and fitted.by_family else ""
+        return Standing(0, self._index_seconds(case, fitted), COST, f"{why}{runs}", metric)
 
     def _index_seconds(self, case: _Case, fitted: fit.Fit) -> float:
         """Returns 1 / the index: the seconds of the bottleneck port for each target that is expected to be reached."""
@@ -312,13 +314,15 @@ def _past(job: Job, aim: Aim) -> str:
     if aim.crossing is None:
         return f"{aim.note}; {_PAST_BOTH}" if aim.note else _PAST_BOTH
     crossing = aim.crossing
-    why = f"past its target ({job.metric.name} {crossing.value:.4g}), crossed at iteration {crossing.iteration:.0f}"
+    why = (
+        f"it is past its target ({job.metric.name} {crossing.value:.4g}), crossed at iteration {crossing.iteration:.0f}"
+    )
     return f"{why}; {aim.note}" if aim.note else why
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
     """Returns a standing by attained service: what a job has used is the best estimate of what it still needs."""
-    return Standing(tier, used, f"{why}: by its attained service, {used:.1f} s", watch)
+    return Standing(tier, used, USED, why, watch)
 
 
 def _targets_passed(fitted: fit.Fit, before: float) -> int:

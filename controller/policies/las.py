@@ -56,8 +56,8 @@ class Las(Policy):
             policy=self.name,
             bands=tuple(tuple(bands[band]) for band in sorted(bands)),
             reasons={
-                job: f"has used {used:.2f} s of its bottleneck port: band {band_of[job]}, "
-                f"which ends at {ends[job]:.2f} s"
+                job: f"has used {used:.2f} s of its busiest port : it shares with jobs from "
+                f"{ends[job] / self.factor if band_of[job] else 0.0:.2f} s to {ends[job]:.2f} s (lowest goes first)"
                 for job, used in used_by.items()
             },
             until=snapshot.now + self._unchanged_seconds(band_of, used_by),

@@ -31,7 +31,7 @@ class Sebf(Policy):
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in order),
             reasons={
-                job.id: f"its bottleneck port needs {need:.4g} s for what is left"
+                job.id: f"its busiest port needs {need:.4g} s for what is left (lowest goes first)"
                 for job, need in zip(snapshot.jobs, seconds.tolist(), strict=True)
             },
             until=next_look(snapshot),

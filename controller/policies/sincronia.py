@@ -70,10 +70,8 @@ class Sincronia(Policy):
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in order),
             reasons={
-                snapshot.jobs[
-                    j
-                ].id: f"number {place} of {len(order)} by BSSI; its bottleneck port needs {gamma[j]:.4g} s "
-                f"for what is left, weight {weight[j]:g}"
+                snapshot.jobs[j].id: f"number {place} of {len(order)} so that jobs end early on average (BSSI): "
+                f"{gamma[j]:.4g} s left at its busiest port, weight {weight[j]:g}"
                 for place, j in enumerate(order, 1)
             },
             until=next_look(snapshot),
@@ -98,13 +96,14 @@ class Sincronia(Policy):
         rest = sorted((j for j, job in enumerate(jobs) if job.id not in places), key=urgency.__getitem__)
         epoch = f"epoch {epoch_number + 1} of {self.epochs}, which ends in {max(ends - snapshot.now, 0.0):.3g} s"
         reasons = {
-            job: f"number {place + 1} of the {len(places)} that fit into {epoch}, by BSSI"
+            job: f"number {place + 1} of the {len(places)} that fit into {epoch}, "
+            "so that jobs end early on average (BSSI)"
             for job, place in places.items()
         }
         for j in rest:
             reasons[jobs[j].id] = (
-                f"not among those chosen for {epoch}: after them by {gamma[j]:.4g} s of its bottleneck port left / "
-                f"{waited[j]:.4g} s of waiting"
+                f"not chosen for {epoch}, so it goes after those; {urgency[j]:.4g} = {gamma[j]:.4g} s left at its "
+                f"busiest port / {waited[j]:.4g} s since its arrival (lowest goes first)"
             )
         order = [*sorted(places, key=places.__getitem__), *(jobs[j].id for j in rest)]
         return Ordering(

@@ -43,7 +43,7 @@ class Everything(Policy):
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in np.lexsort((arrival, seconds)).tolist()),
             reasons={
-                job.id: f"{need:.4g} s of its bottleneck port for each milestone"
+                job.id: f"costs {need:.4g} s of its busiest port for each milestone (lowest goes first)"
                 for job, need in zip(snapshot.jobs, seconds.tolist(), strict=True)
             },
             until=next_look(snapshot),

@@ -101,8 +101,8 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
 def test_what_a_job_declares_anew_is_shown_and_its_page_says_when_it_has_ended(
     visits: Visits, changing: Cluster
 ) -> None:
-    # The page may ask why the job waits before it hears that it has ended.
-    visit = visits(changing, expected=[r"status of 40[49] .*/anew"])
+    # The page may ask why the job waits, or for its history, before it hears that it has ended.
+    visit = visits(changing, expected=[r"status of 40[49] .*[/=]anew"])
     page = visit.go("jobs", "Jobs")
     row = page.get_by_role("row").filter(has_text="anew")
     for user in ("ann", "cem"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -32,6 +33,20 @@ REPLAY = """async (events) => {
     hosts_of_jobs: known.map(hostsOf), ports_of_jobs: known.map((job) => [...portsOf(job)]),
   };
 }"""
+
+
+SELECT = """async ([name, state, ...plans]) => {
+  const select = await import("/console/js/data/select.js");
+  const jobs = new Map(state.jobs.map((job) => [job.id, { state: "running", ...job }]));
+  const found = select[name](...plans, { caller: null, ...state, jobs });
+  return found instanceof Map ? [...found] : found;
+}"""
+LINKS = [{"a": {"node": f"h{i}", "port": None}, "b": {"node": "s1", "port": i}} for i in range(6)]
+
+
+def with_demand(*jobs: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """Returns jobs by their names, each of which sends from one host to another."""
+    return [{"id": name, "spec": {"demand": [{"src": src, "dst": dst, "bytes": 1}]}} for name, src, dst in jobs]
 
 
 @pytest.fixture
@@ -80,6 +95,33 @@ def test_switches_are_above_their_hosts_and_spines_above_leaves(page: Page) -> N
     assert at["spine"][1] < at["leaf1"][1] == at["leaf2"][1] < min(at[f"h{i}"][1] for i in range(4))
     assert len(set(at.values())) == 7, "no two at one place"
     assert max(at["h0"][0], at["h2"][0]) < min(at["h1"][0], at["h3"][0]), "beside those of the same switch"
+
+
+@pytest.mark.parametrize("room", [1000, 340], ids=["wide", "phone"])
+@pytest.mark.parametrize("hosts", [3, 24, 60, 1000])
+def test_hosts_have_room_for_their_names_on_any_screen(page: Page, room: int, hosts: int) -> None:
+    network = {
+        "hosts": [{"name": f"h{i}"} for i in range(hosts)],
+        "switches": [{"dpid": f"leaf{i}"} for i in range(3)],
+        "links": [
+            {"a": {"node": f"h{i}", "port": None}, "b": {"node": f"leaf{i % 3}", "port": i}} for i in range(hosts)
+        ],
+    }
+    placed = page.evaluate(
+        """async ([network, room]) => {
+          const { nodes, ...size } = (await import("/console/js/data/graph.js")).arrange(network, room);
+          return [size, [...nodes]];
+        }""",
+        [network, room],
+    )
+    size, places = placed
+    at = [(place["x"], place["y"]) for name, place in places if name.startswith("h")]
+    assert len(at) == hosts
+    apart = 20 if size["isDense"] else 34
+    rows = {y: sorted(x for x, other in at if other == y) for _, y in at}
+    assert all(right - left >= apart for row in rows.values() for left, right in pairwise(row))
+    assert all(0 < x < size["width"] and y < size["height"] for x, y in at)
+    assert size["width"] == (room if hosts < 1000 or room == 1000 else 600)
 
 
 def test_a_mere_sign_of_life_counts_as_one(page: Page) -> None:
@@ -142,3 +184,32 @@ def test_events_make_the_state(page: Page) -> None:
     assert state["hosts"] == ["h1"]
     removal = {"id": 99, "event": "job", "time": 99.0, "data": job(2, "removed")}
     assert page.evaluate(REPLAY, [*events, removal])["jobs"] == []
+
+
+def test_ordering_cannot_help_only_where_all_is_known(page: Page) -> None:
+    apart = with_demand(("a", "h1", "h2"), ("b", "h3", "h4"))
+    state = {"network": {"links": LINKS}, "jobs": apart}
+    assert page.evaluate(SELECT, ["contended", state]) == []
+    fabric = [*LINKS, {"a": {"node": "s1", "port": 9}, "b": {"node": "s2", "port": 9}}]
+    for unknown in ({"network": {"links": fabric}}, {"network": None}, {"jobs": [*apart, {"id": "c", "spec": None}]}):
+        assert page.evaluate(SELECT, ["contended", state | unknown]) is None
+    meeting = {"jobs": [*apart, *with_demand(("c", "h1", "h5"))]}
+    assert page.evaluate(SELECT, ["contended", state | meeting]) == [["h1 egress", ["a", "c"]]]
+
+
+def test_a_job_moves_where_others_pass_it_at_its_ports(page: Page) -> None:
+    """``a`` keeps its class when ``b`` passes it, and ``alone`` meets nobody, whatever its class."""
+    jobs = with_demand(("a", "h1", "h2"), ("b", "h1", "h3"), ("alone", "h4", "h5"))
+    state = {"network": {"links": LINKS}, "jobs": jobs}
+    now = {"order": [["a"], ["b"], ["alone"]], "classes": {"a": 1, "b": 2, "alone": 0}}
+    other = {"order": [["b"], ["a"], ["alone"]], "classes": {"a": 1, "b": 0, "alone": 2}}
+    moves = page.evaluate(SELECT, ["compared", state, other, now])
+    assert [(one["job"], one["move"]) for band in moves for one in band] == [
+        ("b", "earlier"), ("a", "later"), ("alone", "same"),
+    ]  # fmt: skip
+    moves = page.evaluate(SELECT, ["compared", state | {"network": None}, other, now])
+    assert [one["move"] for band in moves for one in band] == ["earlier", "same", "later"], "all may meet"
+    (new,) = page.evaluate(
+        SELECT, ["compared", state, {"order": [["a"]], "classes": {"a": 0}}, {"order": [], "classes": {}}]
+    )
+    assert new[0]["move"] == "new"

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from controller.access.audit.chain import Chain, Line
-from controller.access.audit.record import FILE, Link, read
+from controller.access.audit.record import BEGIN, FILE, Link, read
 
 MODE = 0o600
 _DIGITS = 12
 _TRIES = 3
 _STEP = 65536
+_LONGEST_BEGIN = 4096
 
 
 class AuditError(RuntimeError):
@@ -70,7 +71,8 @@ def _read_since(path: Path, number: int, limit: int) -> list[Link]:
 def read_chain(path: Path, max_bytes: int, keep: int | None) -> Chain:
     """Returns the end of the chain in the files at ``path``; a new chain where there are none.
 
-    Raises AuditError where there are files that cannot be read, or that hold no record.
+    So it is where a crash has cut off the first line of all: no record was ever complete. Raises AuditError where there
+    are other files that hold no record, or files that cannot be read.
     """
     chain = Chain(max_bytes, keep)
     try:
@@ -87,7 +89,7 @@ def read_chain(path: Path, max_bytes: int, keep: int | None) -> Chain:
                 chain.number, chain.hash = last.number, last.hash
                 break
         else:
-            if any(file.stat().st_size for file in files):
+            if not all(_is_begin(file) for file in files):
                 raise AuditError(f"{path} holds no record of an audit; name another file, or move this one away")
         # Without the present file the next record begins it.
         chain.file_bytes = path.stat().st_size if path.exists() else max_bytes
@@ -217,6 +219,14 @@ def _first_of(path: Path, file: Path) -> int | None:
     """Returns the number of the first record of an older file of ``path``, by its name; None for another file."""
     digits = file.name.removeprefix(f"{path.name}.")
     return int(digits) if file != path and len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
+
+
+def _is_begin(file: Path) -> bool:
+    """Returns whether a file is empty, or holds the cut-off line of a record that begins a file, and nothing else."""
+    with file.open("rb") as opened:
+        line = opened.read(_LONGEST_BEGIN + 1)
+    is_cut_off = len(line) <= _LONGEST_BEGIN and b"\n" not in line
+    return is_cut_off and (line.startswith(BEGIN) or BEGIN.startswith(line))
 
 
 def _number_of(line: bytes) -> int:

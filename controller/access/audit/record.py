@@ -17,6 +17,9 @@ BEGINNING = "0" * 64
 FILE = "file"
 """The action of the record that a file begins with. Its ``after.oldest`` is the number of the oldest record kept."""
 
+BEGIN = f'{{"action":"{FILE}",'.encode()
+"""The line of that record begins so, because its members are sorted."""
+
 
 class Link(NamedTuple):
     """A record in its place in the chain: its number, from 1, its hash, and all members of its line."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.cli.console.recordings import DEEPEST, EVENTS, Recording, find_runs, read_run
 from controller.cli.console.server import SiteServer
-from controller.cli.console.site import site
+from controller.cli.console.site import Site
 from controller.cli.output import CommandError, fail, show_json, show_line
 from controller.console.static import static_files
 
@@ -47,25 +47,37 @@ def run_console(options: argparse.Namespace, connect: Connect) -> int:
     """Open the console. With recorded runs it is served until Ctrl-C."""
     if not options.folders:
         return _show_live(options, connect)
-    recordings = read_all(options.folders)
+    with contextlib.ExitStack() as stack:
+        recordings = read_all(options.folders)
+        for recording in recordings:
+            stack.callback(recording.close)
+        _serve(recordings, options)
+    return 0
+
+
+def _serve(recordings: Sequence[Recording], options: argparse.Namespace) -> None:
+    """Serve recorded runs until Ctrl-C."""
     try:
-        server = SiteServer(site(static_files(), recordings), options.port)
+        server = SiteServer(Site(static_files(), recordings), options.port)
     except (OSError, OverflowError) as error:
         raise CommandError(f"cannot serve at port {options.port}: {error}; choose another by --port", 2) from None
     with server:
-        if options.json:
-            names = [recording.name for recording in recordings]
-            show_json({"url": server.url, "recordings": names})
-        else:
-            for recording in recordings:
-                count = f"{recording.events} event{'s' if recording.events != 1 else ''}"
-                show_line(f"{recording.title}: {recording.seconds:.0f} s, {count} ({recording.name})")
-            show_line(f"the console is at {server.url}  (Ctrl-C ends it)")
+        _say(recordings, server.url, options)
         if not options.no_browser:
             # In a thread: a browser in the terminal would not return before it has had its answers.
             threading.Thread(target=_open, args=(server.url,), daemon=True).start()
         server.serve_forever()
-    return 0
+
+
+def _say(recordings: Sequence[Recording], url: str, options: argparse.Namespace) -> None:
+    if options.json:
+        show_json({"url": url, "recordings": [recording.name for recording in recordings]})
+        return
+    for recording in recordings:
+        events = recording.events.count
+        count = f"{events} event{'s' if events != 1 else ''}"
+        show_line(f"{recording.title}: {recording.seconds:.0f} s, {count} ({recording.name})")
+    show_line(f"the console is at {url}  (Ctrl-C ends it)")
 
 
 def _show_live(options: argparse.Namespace, connect: Connect) -> int:

@@ -1,29 +1,28 @@
-"""Serves files in memory to browsers of this machine, and to nobody else."""
+"""Serves recorded runs to browsers of this machine, and to nobody else."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from controller.console.static import HEADERS, Answer, StaticFile
+from controller.cli.console.site import Site
+from controller.console.static import HEADERS, Answer
 
 ADDRESS = "127.0.0.1"
 _SILENT_SECONDS = 60.0
 
 
 class SiteServer(ThreadingHTTPServer):
-    """Answers GET and HEAD by the files of ``site``, at a port of the loopback address; 0: any free one.
+    """Answers GET and HEAD by ``site``, at a port of the loopback address; 0: any free one.
 
     Raises OSError where it cannot listen there.
     """
 
     daemon_threads = True
 
-    def __init__(self, site: Mapping[str, StaticFile], port: int) -> None:
+    def __init__(self, site: Site, port: int) -> None:
         super().__init__((ADDRESS, port), _Handler)
         self.site = site
 
@@ -53,11 +52,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "").lower() not in self.server.names:
             self._refuse(HTTPStatus.FORBIDDEN, f"ask for it as {self.server.names[0]}")
             return
-        file = self.server.site.get(unquote(urlsplit(self.path).path))
+        try:
+            file = self.server.site.find(self.path)
+        except (OSError, ValueError):
+            file = None  # its file is gone, or the path is none
         if file is None:
             self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
             return
-        answer = file.answer(self.headers.get("If-None-Match"), self.headers.get("Accept-Encoding"))
+        packs = None if self.path.startswith("/recordings") else self.headers.get("Accept-Encoding")
+        answer = file.answer(self.headers.get("If-None-Match"), packs)
         self._send(answer, file.media_type)
 
     def do_HEAD(self) -> None:

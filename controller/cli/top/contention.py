@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from controller.model import BITS_PER_BYTE, Direction, Port
-from controller.wire import JobState, Network
+from controller.wire import JobState, Network, NetworkLink
 
 Load = Mapping[Port, float]
 """The seconds for which one iteration of a job keeps each port busy."""
@@ -14,6 +14,24 @@ Rates = Mapping[Port, float]
 """The rate of each port in bit/s."""
 USUAL_BPS = 1e9
 """Take this rate for a port whose rate is not known, or may not be seen."""
+
+
+def cannot_meet(loads: Iterable[Load | None], network: Network | None) -> bool:
+    """Returns whether no two jobs with these loads can meet anywhere, so that no order helps any of them.
+
+    It is False where that is not known: of a job without load, where the network may not be seen, and where links
+    between switches may be full.
+    """
+    known = list(loads)
+    if network is None or not known or not all(known) or any(_is_inner(link) for link in network.links):
+        return False
+    ports = [port for load in known for port in load or ()]
+    return len(ports) == len(set(ports))
+
+
+def _is_inner(link: NetworkLink) -> bool:
+    """Returns whether a link joins two switches: only their ends have port numbers."""
+    return link.a.port is not None and link.b.port is not None
 
 
 class Wait(NamedTuple):

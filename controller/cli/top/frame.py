@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controller.cli.output import clean
 from controller.cli.top import words
 from controller.cli.top.columns import Column, Line, Span, fitted, table
-from controller.cli.top.contention import Wait, waits
+from controller.cli.top.contention import Wait, cannot_meet, waits
 from controller.cli.top.picture import InForce, Picture
 from controller.cli.top.ports import busiest, ports_table
 from controller.model import Direction
@@ -20,6 +20,7 @@ WIDE = 110
 CLASS_STYLES = ("green", "cyan", "blue", "magenta", "yellow", "red", "bright_black")
 """The colour of each class. The class also stands there as a number."""
 _WAYS = {Direction.EGRESS: "out", Direction.INGRESS: "in"}
+_LIVE = ("waiting", "running")
 _PLACES = {"switch": "switches", "host": "hosts"}
 
 
@@ -42,7 +43,7 @@ def paper_of(encoding: str | None, width: int, height: int) -> Paper:
 def frame(picture: Picture, now: float, paper: Paper, *, gone: str | None = None) -> list[Line]:
     """Returns the lines of a picture at ``now``. ``gone`` says that the controller cannot be reached, and why."""
     found = meetings(picture)
-    head = [*_gone(gone), *_in_force(picture, now), *_contention(found), *_problems(picture), *_silent(picture)]
+    head = [*_gone(gone), *_in_force(picture, now), *_contention(picture), *_problems(picture), *_silent(picture)]
     jobs, ports = _jobs(picture, found, paper), ports_table(busiest(picture.network), paper.width)
     if paper.height is None:
         shown = [*head, (), *jobs, *([()] if ports else []), *ports]
@@ -98,15 +99,18 @@ def _plan(plan: InForce, now: float) -> Line:
     name = "the plan is in force" if plan.epoch is None else f"plan {plan.epoch}"
     text = f"{name} for {longer}{words.seconds(int(now - since))}"
     if plan.objective is not None and plan.bound is not None:
-        text += f"; mean time {words.seconds(plan.objective)}, no order is below {words.seconds(plan.bound)}"
+        text += (
+            f"; jobs wait {words.seconds(plan.objective)} in the mean, no order is below {words.seconds(plan.bound)}"
+        )
         if plan.bound > 0:
             text += f" ({words.percent(plan.objective / plan.bound - 1)} above it)"
     return ((text, ""),)
 
 
-def _contention(found: dict[str, Wait]) -> list[Line]:
-    if found and not any(wait.shares for wait in found.values()):
-        return [(("no two running jobs meet at their busiest port: ordering cannot help here", "dim"),)]
+def _contention(picture: Picture) -> list[Line]:
+    live = [picture.loads.get(name) for name, job in picture.jobs.items() if job.state in _LIVE]
+    if cannot_meet(live, picture.network):
+        return [(("no two jobs send or receive at the same port: ordering cannot help here", "dim"),)]
     return []
 
 

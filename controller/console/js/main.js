@@ -107,14 +107,18 @@ function choose(column, number) {
 
 async function startRecorded(api) {
   app.textContent = "Loading the recorded runs.";
-  recordings = await Recorded.readAll(api);
+  recordings = await Recorded.readAll(api, redraw);
   sources = recordings.slice(0, 2);
   const span = Math.max(...recordings.map((one) => one.seconds));
   for (const recording of recordings) recording.span = span;
-  timebar = new TimeBar(span, (time) => {
-    for (const source of sources) source.seek(time);
-    redraw();
-  });
+  timebar = new TimeBar(
+    span,
+    (time) => {
+      for (const source of sources) source.seek(time);
+      redraw();
+    },
+    () => sources.some((source) => source.isBehind),
+  );
   timebar.go(0);
   timebar.play();
 }

@@ -50,7 +50,7 @@ def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int |
     if not ordered:
         band = tuple(job.id for job in snapshot.jobs)
         where = f"from {host}" if host is not None else "from any one host"
-        why = f"no two jobs fan out {where}: nothing to order"
+        why = f"no two jobs send to several hosts {where}, so there is nothing to order"
         return Ordering(policy, (band,) if band else (), dict.fromkeys(band, why))
     placements: dict[str, _Placement] = {}
     for source, sizes in ordered.items():
@@ -121,12 +121,12 @@ def _placements(
     width = math.ceil(len(ranked) / BANDS)
     if turn is not None:
         ranked = [job for group in _by_size(ranked, sizes) for job in rotated(group, turn, width)]
-    turned = f", turn {turn}" if turn is not None else ""
+    rule = "smaller models first, " + ("then by launch" if turn is None else f"equal ones in turns; turn {turn}")
     return {
         job.id: (
             rank // width,
-            f"fans out from {source}, {sizes[job.id]:.4g} bytes a worker: rank {rank} of {len(ranked)} there{turned}, "
-            f"band {rank // width}",
+            f"sends {sizes[job.id] / 1e6:.4g} MB to each worker from {source}: "
+            f"number {rank + 1} of {len(ranked)} there ({rule})",
         )
         for rank, job in enumerate(ranked)
     }
@@ -138,11 +138,11 @@ def _other_placement(job: Job, ordered: Mapping[str, object], *, lone: bool) -> 
     ``lone`` says that it fans out from a host from which no other job does.
     """
     if lone:
-        return 0, "fans out from a host of its own: not held back"
+        return 0, "sends to its workers from a host where no other job does: not held back"
     source = next((source for source in _sent(job) if source in ordered), None)
     if source is None:
-        return 0, "sends from no host that several jobs fan out from: not held back"
-    return BANDS, f"no fan-out from {source}: the last band there, with all else"
+        return 0, "sends from no host where several jobs send to their workers: not held back"
+    return BANDS, f"sends from {source}, but not as a parameter server: after the jobs that do"
 
 
 def _by_size(jobs: Sequence[Job], sizes: Mapping[str, float]) -> list[list[Job]]:

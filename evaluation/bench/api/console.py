@@ -1,10 +1,11 @@
 """The console in a browser: how long its scripts hold up a frame, and what memory it needs, with 1,000 jobs.
 
 A real controller under JPAS with 1,000 hosts at one switch, which counts traffic at each port, and 1,000 jobs of which
-ten meet at each of 100 ports. Each job reports once in 5 s. Chromium shows six pages of the console for 20 s each, and
-a trace says how long scripts ran in each frame: all that ran from one frame's begin to the next one's, nested calls
-counted once. Frames without a script are left out, because they would only flatter the result. So is the load of the
-page. Beside them is the page of the settings, which shows no jobs and has the same events to follow.
+ten meet at each of 100 ports. Each job reports once in 5 s, and fifty are the trials of a stage. While the page of the
+events is shown, jobs come and go all the time. Chromium shows eight pages of the console for 20 s each, and a trace
+says how long scripts ran in each frame: all that ran from one frame's begin to the next one's, nested calls counted
+once. Frames without a script are left out, because they would only flatter the result. So is the load of the page.
+Beside them is the page of the settings, which shows no jobs and has the same events to follow.
 
 The aims, which were set before the first measurement:
 
@@ -18,9 +19,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -30,13 +34,18 @@ from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.browser.chromium import chromium
 from evaluation.bench.support.browser.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
-from evaluation.bench.support.loads.busy_cluster import busy_cluster
+from evaluation.bench.support.loads.busy_cluster import busy_cluster, register
 from evaluation.bench.support.openflow.bare_switch_process import SETTINGS, bare_switch
 
 HOSTS = JOBS = 1000
 MEETING = 10
 """So many jobs send from the same host."""
+TRIALS = 50
+"""So many jobs are the trials of a stage."""
 FLOOR = "settings"
+EVENTS = "events"
+COME_AND_GO_SECONDS = 0.1
+"""While the page of the events is shown, another job comes or goes after so many seconds."""
 PAGES: Mapping[str, str] = {
     "": "Overview",
     "jobs": "Jobs",
@@ -44,6 +53,8 @@ PAGES: Mapping[str, str] = {
     "plan": "Plan",
     "hosts": "Hosts",
     "jobs/j500": "Job j500",
+    "studies": "Studies",
+    EVENTS: "Events and audit",
     FLOOR: "Settings",
 }
 """Maps the address of each page to its heading."""
@@ -124,7 +135,7 @@ def _measure(scratch: Path) -> tuple[dict[str, Frames], dict[str, float]]:
     places = [(n % groups * MEETING, n % groups * MEETING + 1 + n // groups % (MEETING - 1)) for n in range(JOBS)]
     settings: dict[str, Any] = SETTINGS | {"policy": "jpas", "table_budget": 100_000, "lease_seconds": 3600.0}
     with (
-        busy_cluster(scratch / "controller", hosts=HOSTS, places=places, **settings) as controller,
+        busy_cluster(scratch / "controller", hosts=HOSTS, places=places, trials=TRIALS, **settings) as controller,
         bare_switch(controller, HOSTS, SWITCH_SECONDS),
         chromium() as browser,
     ):
@@ -140,14 +151,15 @@ def _measure(scratch: Path) -> tuple[dict[str, Frames], dict[str, float]]:
             page.goto(f"{controller.url}/#/{address}")
             page.get_by_role("heading", name=heading, level=1).wait_for()
             page.get_by_text("Connecting.").wait_for(state="detached")
-            page.wait_for_timeout(1e3 * LOAD_SECONDS)
-            session = page.context.new_cdp_session(page)
-            if began is None:
-                began = time.monotonic()
-                heap_mb["loaded"] = _heap_mb(session)
-            elif "later" not in heap_mb and time.monotonic() - began >= HEAP_SECONDS:
-                heap_mb["later"] = _heap_mb(session)
-            found[address] = _trace(browser, page)
+            with _coming_and_going(controller) if address == EVENTS else nullcontext():
+                page.wait_for_timeout(1e3 * LOAD_SECONDS)
+                session = page.context.new_cdp_session(page)
+                if began is None:
+                    began = time.monotonic()
+                    heap_mb["loaded"] = _heap_mb(session)
+                elif "later" not in heap_mb and time.monotonic() - began >= HEAP_SECONDS:
+                    heap_mb["later"] = _heap_mb(session)
+                found[address] = _trace(browser, page)
             sys.stderr.write(f"bench console: {heading}: {asdict(found[address], dict_factory=_digests)}\n")
         heap_mb["end"] = _heap_mb(page.context.new_cdp_session(page))
         assert faults == [], faults
@@ -161,6 +173,27 @@ def _greet(controller: Controller) -> None:
         body = {"session": "first", "seq": 1, "sent_at": time.time()}
         answer = controller.call("POST", f"/v1/hosts/h{number}/reports", body)
         assert answer.ok, answer.text
+
+
+@contextmanager
+def _coming_and_going(controller: Controller) -> Iterator[None]:
+    """Let jobs come and go, one after the other, each of which changes the plan."""
+    ended = Event()
+
+    def change() -> None:
+        for number in count():
+            register(controller, f"guest-{number}", 20_000 + number, ("h0", "h1"))
+            if ended.wait(COME_AND_GO_SECONDS):
+                return
+            controller.call("DELETE", f"/v1/jobs/guest-{number}")
+
+    thread = Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _trace(browser: Browser, page: Page) -> Frames:

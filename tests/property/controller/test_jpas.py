@@ -58,7 +58,7 @@ def test_a_new_job_of_unknown_length_is_first_until_its_service_is_used() -> Non
     assert names(order(policy, near, fresh))[0] == "new"
     ordering = order(policy, near, used)
     assert names(ordering)[0] == "near"
-    assert "attained service, 100.0 s" in ordering.reasons["new"]
+    assert "has used 100.0 s of its busiest port (lowest goes first)" in ordering.reasons["new"]
 
 
 def test_a_job_that_never_reports_falls_behind_as_it_sends() -> None:
@@ -99,7 +99,7 @@ def test_low_confidence_means_attained_service() -> None:
 )
 def test_whoever_goes_by_service_goes_by_what_was_measured(options, values, total) -> None:
     measured = job("a", values, total, sent_bytes={"h1": 1000 * STEP})
-    assert "attained service, 100.0 s" in order(Jpas(**options), measured).reasons["a"]
+    assert "has used 100.0 s of its busiest port (lowest goes first)" in order(Jpas(**options), measured).reasons["a"]
 
 
 def test_a_passed_target_stays_passed_over_one_bad_report_but_not_over_a_denial() -> None:

@@ -179,7 +179,10 @@ def test_a_job_that_has_diverged_goes_behind_all_others_by_its_service(variant: 
     fewer, more = (job(f"bad{n}", curve(n), diverged=True, target=0.89, weight=9.0) for n in (5, 50))
     ordering = order(more, healthy, fewer, policy=policy)
     assert names(ordering) == ["late", "bad5", "bad50"]
-    assert "diverged, so it goes behind all others: by its attained service, 5.0 s" in ordering.reasons["bad50"]
+    assert (
+        "has used 5.0 s of its busiest port (divided by its weight 9, lowest goes first); it diverged"
+        in ordering.reasons["bad50"]
+    )
     assert set(ordering.watch) <= {"late"}
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controller.declared.parts.part import Part
 from controller.refusals import Conflict
 from controller.wire import HostReport, PartSpec
-from tests.support.controller.registry_world import World
+from tests.support.controller.registry.registry_world import World
 
 Message = Callable[[World], object]
 FIRST = "h2"

@@ -166,8 +166,8 @@ def test_promtool_finds_nothing_wrong() -> None:
 def test_an_alert_says_what_is_wrong_and_what_to_do(alert: str) -> None:
     rule = ALERTS[alert]
     assert rule["labels"]["severity"] in ("critical", "warning")
-    assert set(rule["annotations"]) == {"summary", "description", "runbook"}
-    file, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    file, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert anchor == alert.lower()
     sections = (ROOT / file).read_text().split("\n### ")
     (section,) = [each for each in sections if each.partition("\n")[0] == alert]

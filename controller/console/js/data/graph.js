@@ -1,17 +1,22 @@
 /** Where the nodes of a network are drawn. Pure. */
 
-const WIDTH = 1000;
 const LAYER = 130;
 const CELL = 22;
+/** The room of a host with its name, and of a switch. */
+const NAMED = { width: 44, height: 48 };
+const SWITCH_WIDTH = 76;
 const MOST_NAMED_HOSTS = 60;
+/** Many hosts on a narrow screen are drawn on a wider paper, which is scaled down: else they would be too many rows. */
+const DENSE_WIDTH = 600;
 
 /**
  * Returns the places of switches and hosts: switches in layers by their distance from the hosts, the farthest on top,
- * and the hosts below their switch. Many hosts are drawn as small cells, row by row.
+ * and the hosts below their switch, row by row. Many hosts are drawn as small cells. `room` is the width of the screen
+ * in pixels: the picture is wider only where the switches of a layer need more.
  *
- * `{width, height, nodes: Map(name -> {x, y, kind, size}), isDense}`
+ * `{isWide, width, height, nodes: Map(name -> {x, y, kind, size}), isDense}`
  */
-export function arrange(network) {
+export function arrange(network, room = 1000) {
   const switches = network.switches.map((one) => one.dpid);
   const hosts = new Map(switches.map((dpid) => [dpid, []]));
   const next = new Map(switches.map((dpid) => [dpid, new Set()]));
@@ -27,20 +32,20 @@ export function arrange(network) {
   }
   const layers = layersOf(switches, hosts, next);
   const nodes = new Map();
+  const isDense = network.hosts.length > MOST_NAMED_HOSTS;
+  const width = Math.max(room, isDense ? DENSE_WIDTH : 0, ...layers.map((layer) => layer.length * SWITCH_WIDTH));
   layers.forEach((layer, i) =>
-    spread(layer, WIDTH).forEach(([dpid, x]) =>
+    spread(layer, width).forEach(([dpid, x]) =>
       nodes.set(dpid, { x, y: 40 + (layers.length - 1 - i) * LAYER, kind: "switch" }),
     ),
   );
-  const isDense = network.hosts.length > MOST_NAMED_HOSTS;
   const base = 40 + layers.length * LAYER;
   const bottom = place(
     [...(layers[0] ?? []).map((dpid) => hosts.get(dpid)), [...loose]].filter((group) => group.length > 0),
     nodes,
-    base,
-    isDense,
+    { base, width, isDense },
   );
-  return { width: WIDTH, height: bottom + 40, nodes, isDense };
+  return { isWide: width > room, width, height: bottom + 40, nodes, isDense };
 }
 
 function layersOf(switches, hosts, next) {
@@ -63,16 +68,17 @@ function spread(names, width) {
 }
 
 /** Places groups of hosts side by side. Returns the lowest y. */
-function place(groups, nodes, base, isDense) {
+function place(groups, nodes, { base, width: whole, isDense }) {
+  const cell = isDense ? { width: CELL, height: CELL } : NAMED;
   const all = groups.reduce((sum, group) => sum + group.length, 0);
   let left = 0;
   let bottom = base;
   for (const group of groups) {
-    const width = (group.length / all) * WIDTH;
-    const columns = isDense ? Math.max(1, Math.floor(width / CELL)) : group.length;
-    const step = isDense ? CELL : width / columns;
+    const width = (group.length / all) * whole;
+    const columns = Math.max(1, Math.min(Math.floor(width / cell.width), isDense ? Infinity : group.length));
+    const step = isDense ? cell.width : width / columns;
     group.forEach((name, i) => {
-      const y = base + Math.floor(i / columns) * CELL;
+      const y = base + Math.floor(i / columns) * cell.height;
       bottom = Math.max(bottom, y);
       nodes.set(name, { x: left + ((i % columns) + 0.5) * step, y, kind: "host" });
     });

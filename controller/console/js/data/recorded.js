@@ -1,41 +1,45 @@
 /** Plays a recorded run: the state at any of its moments. */
 
-import { apply, emptyState, isWhole, load } from "./state.js";
+import { Parts } from "./parts.js";
+import { apply, emptyState, isWhole, load, restore } from "./state.js";
 
 export class Recorded {
-  #events;
+  #api;
+  #path;
+  #recording;
   #facts;
-  #explanations;
+  #parts;
+  #onChange;
+  #part = 0;
   #next = 0;
+  #goal = null;
+  #going = null;
 
-  /** `events` are the run's events in order. `facts` and `explanations` may be missing (null and empty). */
-  constructor(recording, events, facts, explanations) {
-    this.#events = events;
+  /** `facts` is what was recorded beside events; null: nothing was. `onChange` is called when a moment is reached. */
+  constructor(api, number, recording, facts, onChange) {
+    this.#api = api;
+    this.#path = `/recordings/${number}`;
+    this.#recording = recording;
     this.#facts = facts;
-    this.#explanations = explanations;
+    this.#parts = new Parts(api, this.#path, recording.parts);
+    this.#onChange = onChange;
     this.title = recording.title;
     this.seconds = recording.seconds;
     this.span = recording.seconds;
     this.reached = facts?.reached ?? null;
     this.isRecorded = true;
     this.connection = { isOpen: true, since: 0, problem: null };
-    this.now = 0;
-    this.#restart();
+    this.now = null;
+    this.state = emptyState();
   }
 
-  /** Reads the recordings that the server has. */
-  static async readAll(api) {
+  /** Lists the recordings that the server has, and reads their facts. */
+  static async readAll(api, onChange) {
     const { recordings } = await api.get("/recordings");
     return Promise.all(
       recordings.map(async (recording, number) => {
-        const read = async (file) =>
-          recording.files.includes(file) ? (await api.open(`/recordings/${number}/${file}`)).text() : null;
-        const [events, facts, explanations] = await Promise.all([
-          read("events.jsonl"),
-          read("facts.json"),
-          read("explanations.jsonl"),
-        ]);
-        return new Recorded(recording, lines(events), facts === null ? null : JSON.parse(facts), lines(explanations));
+        const facts = recording.has_facts ? await api.get(`/recordings/${number}/facts`) : null;
+        return new Recorded(api, number, recording, facts, onChange);
       }),
     );
   }
@@ -46,74 +50,105 @@ export class Recorded {
 
   want() {}
 
-  #restart() {
-    this.state = emptyState();
-    this.#next = 0;
-    const facts = this.#facts;
-    if (facts === null) return;
-    const status = facts.status ? { ...facts.status, problems: [], paused: false } : null;
-    load(this.state, { settings: facts.settings ?? null, network: facts.network ?? null, status }, 0);
-    this.state.plan = null;
+  /** Whether the state is still on the way to the moment that was asked for last. */
+  get isBehind() {
+    return this.#going !== null;
   }
 
-  /** Go to a moment, in seconds since the start of the run. */
+  /** Go to a moment, in seconds since the start of the run. What is not there yet is read before. */
   seek(time) {
-    if (time < this.now) this.#restart();
-    this.now = Math.min(time, this.seconds);
-    for (; this.#next < this.#events.length && this.#events[this.#next].time <= this.now; this.#next += 1) {
-      apply(this.state, this.#events[this.#next]);
+    this.#goal = Math.min(time, this.seconds);
+    this.#going ??= this.#follow().finally(() => {
+      this.#going = null;
+      this.#onChange();
+    });
+  }
+
+  async #follow() {
+    try {
+      while (this.now !== this.#goal) await this.#go(this.#goal);
+      this.connection = { isOpen: true, since: 0, problem: null };
+    } catch (error) {
+      this.connection = { isOpen: false, since: 0, problem: error.message };
     }
-    this.state.time = this.now;
-    for (const job of this.state.jobs.values()) {
+  }
+
+  async #go(goal) {
+    const last = this.#parts.at(goal);
+    if (this.now === null || goal < this.now || last > this.#part + 1) await this.#restart(last);
+    for (;;) {
+      const events = await this.#parts.events(this.#part);
+      for (; this.#next < events.length && events[this.#next].time <= goal; this.#next += 1)
+        apply(this.state, events[this.#next]);
+      if (this.#part >= last) break;
+      this.#part += 1;
+      this.#next = 0;
+    }
+    this.now = goal;
+    this.#settle();
+    // What is played next is there when it is needed. Where it cannot be read, that is said then.
+    if (last + 1 < this.#parts.moments.length) this.#parts.events(last + 1).catch(() => {});
+  }
+
+  /** Begin at the start of a part. */
+  async #restart(part) {
+    const [before] = await Promise.all([this.#parts.state(part), this.#parts.events(part)]);
+    const state = emptyState();
+    const facts = this.#facts;
+    if (facts !== null) {
+      const status = facts.status ? { ...facts.status, problems: [], paused: false } : null;
+      load(state, { settings: facts.settings ?? null, network: facts.network ?? null, status }, 0);
+    }
+    restore(state, before);
+    this.state = state;
+    this.#part = part;
+    this.#next = 0;
+  }
+
+  /** Adds to the state what no event tells. */
+  #settle() {
+    const { state } = this;
+    state.time = this.now;
+    for (const job of state.jobs.values()) {
       const known = this.#facts?.jobs?.[job.id];
       if (known !== undefined && !isWhole(job.spec))
         Object.assign(job, { spec: known.spec, measured_demand: known.measured_demand });
     }
-    this.state.history = until(this.#facts?.history ?? null, this.now);
-    if (this.state.network !== null) this.state.network = loaded(this.state.network, this.state.history);
+    state.history = until(this.#facts?.history ?? null, this.now);
+    if (state.network !== null) state.network = loaded(state.network, this.#facts.history ?? null, state.history);
   }
 
   /** Returns why a job had its place, as it was recorded last before this moment. Raises where nothing was recorded. */
   async explain(id, change = {}) {
     if (Object.keys(change).length > 0) throw new Error("a recorded run cannot be planned again");
-    const found = this.#explanations.findLast((one) => one.job === id && one.time <= this.now);
-    if (found === undefined) throw new Error("nothing was recorded of why this job has its place at this moment");
+    const query = new URLSearchParams({ job: id, until: String(this.now) });
+    const found = this.#recording.has_explanations ? await this.#api.get(`${this.#path}/explanation?${query}`) : null;
+    if (found === null) throw new Error("nothing was recorded of why this job has its place at this moment");
     return { ...found.explanation, recordedAt: found.time };
   }
 }
 
-function lines(text) {
-  if (text === null) return [];
-  return text
-    .split("\n")
-    .filter((line) => line !== "")
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return []; // a run that was cut may end amid a line
-      }
-    });
-}
-
-/** Returns the history up to a moment. */
+/** Returns the history up to a moment. The columns of a job or port are cut when they are looked at. */
 function until(history, now) {
   if (history === null) return null;
   const steps = Math.max(0, Math.min(history.steps, Math.floor((now - history.since) / history.step_seconds)));
   const cut = (columns) =>
-    Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values.slice(0, steps)]));
-  const all = (group) => Object.fromEntries(Object.entries(group).map(([name, columns]) => [name, cut(columns)]));
+    columns && Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values.slice(0, steps)]));
+  const all = (group) => new Proxy(group, { get: (columns, name) => cut(columns[name]) });
   return { ...history, steps, jobs: all(history.jobs), ports: all(history.ports) };
 }
 
-/** Returns the network with the load of the history's last step. */
-function loaded(network, history) {
+/** Returns the network with the load of the history's step before `steps`. */
+function loaded(network, history, cut) {
   if (history === null) return network;
   const load = (end) => {
     const columns = end.port === null ? undefined : history.ports[`${end.node}:${end.port}`];
-    if (columns === undefined || history.steps === 0) return null;
+    if (columns === undefined || cut.steps === 0) return null;
     return Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, ((values.at(-1) ?? 0) * 8) / history.step_seconds]),
+      Object.entries(columns).map(([name, values]) => [
+        name,
+        ((values[cut.steps - 1] ?? 0) * 8) / history.step_seconds,
+      ]),
     );
   };
   return {

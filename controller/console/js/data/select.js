@@ -74,9 +74,13 @@ export function contended(state) {
   }
   const shared = new Map([...users].filter(([, jobs]) => jobs.length > 1));
   const isWhole = live.length > 0 && live.every((job) => portsOf(job).size > 0);
-  const isFabric = state.network?.links.some(({ a, b }) => a.port !== null && b.port !== null) ?? false;
-  if (shared.size === 0 && (!isWhole || isFabric || state.caller?.role === "tenant")) return null;
+  if (shared.size === 0 && (!isWhole || mayMeetInside(state) || state.caller?.role === "tenant")) return null;
   return shared;
+}
+
+/** Returns whether jobs may meet at links between switches: where there are some, and where the network is not known. */
+function mayMeetInside({ network }) {
+  return network?.links.some(({ a, b }) => a.port !== null && b.port !== null) ?? true;
 }
 
 /** Returns how many times longer than the lower bound the plan lets jobs wait; null where it is not known. */
@@ -142,13 +146,14 @@ export function studies(state) {
   const members = new Map();
   for (const job of state.jobs.values()) {
     const stage = job.spec?.stage;
-    if (stage) members.set(stage, [...(members.get(stage) ?? []), job]);
+    if (!stage) continue;
+    if (!members.has(stage)) members.set(stage, []);
+    members.get(stage).push(job);
   }
   for (const [id, stage] of state.stages) {
     const known = members.get(id) ?? [];
-    const more = stage.jobs
-      .map((job) => state.jobs.get(job))
-      .filter((job) => job !== undefined && !known.includes(job));
+    const isKnown = new Set(known);
+    const more = stage.jobs.map((job) => state.jobs.get(job)).filter((job) => job !== undefined && !isKnown.has(job));
     members.set(id, [...known, ...more]);
   }
   return [...members]
@@ -170,15 +175,43 @@ function better(a, b) {
   return sign * (left - right);
 }
 
-/** Returns the jobs of a plan by band, and how the class of each is in another plan: it goes earlier, later or the same. */
-export function compared(plan, other) {
+/**
+ * Returns the jobs of a plan by band, and how each moves against another plan: it goes earlier where fewer jobs are
+ * before it at its ports, and later where more are. Classes alone do not say that: a job keeps its class where the
+ * order allows it, also when another one passes it.
+ */
+export function compared(plan, other, state) {
+  const [here, there] = [jobsBefore(plan, state), jobsBefore(other, state)];
   return plan.order.map((band) =>
     band.map((job) => {
-      const [service, there] = [plan.classes[job], other.classes[job]];
-      const move = there === undefined ? "new" : there === service ? "same" : service < there ? "earlier" : "later";
-      return { job, service, move };
+      const by = here(job) - there(job);
+      const move = !(job in other.classes) ? "new" : by === 0 ? "same" : by < 0 ? "earlier" : "later";
+      return { job, service: plan.classes[job], move };
     }),
   );
+}
+
+/**
+ * Returns a function of a job: how many jobs have a smaller class in a plan, counted at each of its ports. Where jobs
+ * may meet is not known of jobs without traffic, and where switches are linked: those may meet all others.
+ */
+function jobsBefore(plan, state) {
+  const everywhere = mayMeetInside(state);
+  const portsIn = (id) => {
+    const job = state.jobs.get(id);
+    const ports = everywhere || job === undefined ? [] : [...portsOf(job).keys()];
+    return ports.length > 0 ? ports : [""];
+  };
+  const counts = new Map();
+  for (const [id, service] of Object.entries(plan.classes)) {
+    for (const port of new Set(["", ...portsIn(id)])) {
+      if (!counts.has(port)) counts.set(port, []);
+      const classes = counts.get(port);
+      classes[service] = (classes[service] ?? 0) + 1;
+    }
+  }
+  const before = (port, service) => (counts.get(port) ?? []).slice(0, service).reduce((sum, jobs) => sum + jobs, 0);
+  return (id) => portsIn(id).reduce((sum, port) => sum + before(port, plan.classes[id] ?? 0), 0);
 }
 
 /** Returns whether the order is enforced (null: it is not known), and in words why not. */

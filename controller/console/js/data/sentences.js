@@ -7,7 +7,7 @@ const SENTENCES = {
   plan: (data) =>
     `${data.policy} put ${data.epoch === null ? "another plan" : `plan ${data.epoch}`} in force${data.moves ? `: ${counted(data.moves, "job has", "jobs have")} another class` : ""}${data.lower_bound_seconds ? `; lower bound ${duration(data.lower_bound_seconds)}` : ""}`,
   job: (data) => `${data.id} is ${data.state}`,
-  stage: (data) => `stage ${data.id} is ${data.state}: ${names(data.jobs)}`,
+  stage: (data) => `stage ${data.id} of a study is ${data.state}: ${names(data.jobs)}`,
   host: (data) =>
     `host ${data.name} ${data.state === "alive" ? "reports" : data.state === "silent" ? "is silent" : "was removed"}`,
   switch: (data) =>

@@ -90,18 +90,41 @@ export function apply(state, event) {
   state.time = event.time;
   const isNews = CHANGES[event.event]?.(state, event.data, event.time) !== false;
   if (!isNews) return;
-  state.log.push(event);
+  state.log.push(brief(event));
   if (state.log.length > LOG_LENGTH) state.log.splice(0, state.log.length - LOG_LENGTH);
+}
+
+/** Returns of an event what its line in the log says. A plan has more than a line for each of its jobs. */
+function brief(event) {
+  const { data } = event;
+  if (event.event === "job") return { ...event, data: { id: data.id, state: data.state } };
+  if (event.event !== "plan") return event;
+  const { order, classes, ...said } = data;
+  return { ...event, data: said };
+}
+
+/**
+ * Puts into an empty state what a recording says of the moment before one of its parts: the events that lead there, and
+ * the log, lines and classes that grew meanwhile. `controller/cli/console/moment.py` computes it.
+ */
+export function restore(state, { events, log, lines, classes }) {
+  for (const event of events) apply(state, event);
+  state.log = [...log];
+  state.lines = new Map(lines.map(([id, line]) => [id, [...line]]));
+  state.classes = new Map(classes.map(([id, changes]) => [id, [...changes]]));
 }
 
 /** What each kind of event changes. Returns false where the event is not worth a line of its own: mere progress. */
 const CHANGES = {
   plan(state, data, time) {
     const before = state.plan ?? { reasons: {}, errors: [], inversions: 0, options: {}, objective_seconds: null };
+    const { classes } = data;
+    if (typeof classes !== "object" || classes === null) return false;
     state.plan = { ...before, ...data };
     state.planSince = time;
-    for (const [id, job] of state.jobs) job.service_class = data.classes[id] ?? null;
-    noteClasses(state, data.classes, time);
+    for (const [id, job] of state.jobs) job.service_class = classes[id] ?? null;
+    noteClasses(state, classes, time);
+    return true;
   },
   job(state, data, time) {
     if (data.state === "removed") {

@@ -3,10 +3,21 @@
 import { jobOf, sentence } from "../data/sentences.js";
 import { h } from "../ui/dom.js";
 import { clock, counted, moment } from "../ui/format.js";
-import { badge, empty, jobLink, section } from "../ui/parts.js";
+import { badge, empty, jobLink, section, stackedTable } from "../ui/parts.js";
 
 const MOST_LINES = 200;
-const KINDS = ["plan", "job", "stage", "host", "switch", "settings", "problem", "audit", "gap"];
+/** Names each kind of event. A gap is what the page has missed. */
+const KINDS = {
+  plan: "plan",
+  job: "job",
+  stage: "stage of trials",
+  host: "host",
+  switch: "switch",
+  settings: "settings",
+  problem: "problem",
+  audit: "audit",
+  gap: "missed events",
+};
 const OUTCOMES = { done: "good", refused: "warn", failed: "bad" };
 
 export const title = "Events and audit";
@@ -33,7 +44,7 @@ export function makePage(redraw) {
       "fieldset",
       { class: "row" },
       h("legend", { class: "hidden" }, "kinds of events"),
-      KINDS.map((kind) =>
+      Object.entries(KINDS).map(([kind, name]) =>
         h(
           "label",
           { key: kind, class: "check" },
@@ -42,7 +53,7 @@ export function makePage(redraw) {
             checked: !hidden.has(kind),
             on: { change: (event) => (event.target.checked ? hidden.delete(kind) : hidden.add(kind), redraw()) },
           }),
-          kind,
+          name,
         ),
       ),
     );
@@ -77,32 +88,15 @@ function lines(source, shown) {
   return h(
     "div",
     { class: "scroll long", tabindex: "0", role: "group", "aria-label": "events, the newest first" },
-    h(
-      "table",
-      { class: "plain", "aria-label": `${counted(newest.length, "event")}, the newest first` },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Time", "Kind", "What"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        newest.map((event) =>
-          h(
-            "tr",
-            { key: event.id },
-            h("td", { class: "time" }, when(event.time)),
-            h("td", null, badge(event.event)),
-            h("td", null, what(event)),
-          ),
-        ),
-      ),
-    ),
+    stackedTable({
+      label: `${counted(newest.length, "event")}, the newest first`,
+      titles: ["Time", "Kind", "What"],
+      kind: "told",
+      rows: newest.map((event) => ({
+        key: event.id,
+        cells: [h("span", { class: "time" }, when(event.time)), badge(KINDS[event.event] ?? event.event), what(event)],
+      })),
+    }),
   );
 }
 
@@ -118,37 +112,21 @@ function auditPart(trail, problem) {
   return h(
     "div",
     { class: "scroll long", tabindex: "0", role: "group", "aria-label": "audit, the newest first" },
-    h(
-      "table",
-      { class: "plain", "aria-label": "records of the audit" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Time", "Who", "From", "What", "Outcome", "Change"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        [...trail.records]
-          .reverse()
-          .map((one) =>
-            h(
-              "tr",
-              { key: one.number },
-              h("td", { class: "time" }, clock(one.time)),
-              h("td", null, `${one.who} (${one.role})`),
-              h("td", null, one.address ?? "–"),
-              h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
-              h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
-              h("td", null, change(one)),
-            ),
-          ),
-      ),
-    ),
+    stackedTable({
+      label: "records of the audit",
+      titles: ["Time", "Who", "From", "What", "Outcome", "Change"],
+      rows: [...trail.records].reverse().map((one) => ({
+        key: one.number,
+        cells: [
+          h("span", { class: "time" }, clock(one.time)),
+          `${one.who} (${one.role})`,
+          one.address ?? "–",
+          one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action,
+          [badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null],
+          change(one),
+        ],
+      })),
+    }),
   );
 }
 

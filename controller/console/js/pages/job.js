@@ -19,7 +19,7 @@ export function makePage(redraw, [id]) {
 
   /** Asks again when the plan has changed, or after some seconds. */
   function ask(source) {
-    const step = source.isRecorded ? Math.floor(source.now * 2) : Math.floor(source.now / REFRESH_SECONDS);
+    const step = source.isRecorded ? Math.floor((source.now ?? 0) * 2) : Math.floor(source.now / REFRESH_SECONDS);
     const stamp = `${source.state.plan?.epoch} ${step}`;
     if (stamp === asked) return;
     asked = stamp;

@@ -8,11 +8,14 @@ import { badge, empty, fact, facts, legend, loadBar, section } from "../ui/parts
 import { makeTable } from "../ui/table.js";
 import { classesOf } from "./overview.js";
 
+const ROOM = { wide: 1000, narrow: 340 };
+const NARROW = "(max-width: 46rem)";
+
 export const title = "Network";
 
 export function makePage(redraw) {
   let placed = { stamp: null, places: null };
-  let drawn = { network: null, parts: null };
+  let drawn = { network: null, places: null, parts: null };
   const links = makeTable({
     label: "links",
     sortBy: "use",
@@ -22,7 +25,7 @@ export function makePage(redraw) {
     text: (one) => `${one.name} ${one.problems.join(" ")}`,
     columns: [
       { name: "link", title: "Link", sort: (one) => one.name, cell: (one) => one.name },
-      { name: "rate", title: "Rate", sort: (one) => one.bps, cell: (one) => rate(one.bps) },
+      { name: "rate", title: "Rate", wide: false, sort: (one) => one.bps, cell: (one) => rate(one.bps) },
       {
         name: "use",
         title: "In use",
@@ -42,12 +45,14 @@ export function makePage(redraw) {
 
   /** The places change only when nodes and links do, and not with their load. */
   function placesOf(network) {
+    const room = matchMedia(NARROW).matches ? ROOM.narrow : ROOM.wide;
     const stamp = JSON.stringify([
+      room,
       network.hosts.map((host) => host.name),
       network.switches.map((one) => one.dpid),
       network.links.map(({ a, b }) => [a, b]),
     ]);
-    if (placed.stamp !== stamp) placed = { stamp, places: arrange(network) };
+    if (placed.stamp !== stamp) placed = { stamp, places: arrange(network, room) };
     return placed.places;
   }
 
@@ -57,7 +62,9 @@ export function makePage(redraw) {
       const { network } = state;
       if (network === null) return empty("The network is not known, or not shown to your role.");
       const all = directions(network);
-      if (drawn.network !== network) drawn = { network, parts: picture(network, placesOf(network), all) };
+      const places = placesOf(network);
+      if (drawn.network !== network || drawn.places !== places)
+        drawn = { network, places, parts: picture(network, places, all) };
       return [
         section(
           "Links by load and class",
@@ -122,6 +129,8 @@ function graph(network, places, all) {
       viewBox: `0 0 ${places.width} ${places.height}`,
       role: "img",
       "aria-label": text,
+      // What is wider than the screen by its switches is scrolled, and not made too small to read.
+      style: { "min-width": places.isWide && !places.isDense ? `${places.width * 0.8}px` : "0" },
     },
     h(
       "g",

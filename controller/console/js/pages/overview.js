@@ -48,7 +48,7 @@ function inForce(source) {
       fact(
         "Jobs",
         String(running.length),
-        `in ${counted(plan.order.length, "band")}, ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
+        `served in ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
       ),
       fact(
         "Above the lower bound",
@@ -143,7 +143,13 @@ function waiting(state) {
     h(
       "p",
       { class: "muted" },
-      "First served first. The number is the class: class 0 goes first. The line is the metric so far; the bar above it says when the next target is expected (80 % interval). Percent are of the whole run.",
+      "First served first. The number is the class: class 0 goes first. ",
+      h(
+        "span",
+        { class: "wide" },
+        "The line is the metric so far; the bar above it says when the next target is expected (80 % interval). ",
+      ),
+      "Percent are of the whole run.",
     ),
   );
 }

@@ -41,6 +41,11 @@ export function makePage(redraw) {
       const { plan } = source.state;
       if (plan === null) return empty("There is no plan yet.");
       return [
+        h(
+          "p",
+          { class: "muted" },
+          "The order, first served first. Each line is a band: jobs to which the policy gives the same place. The number is the class in which the network serves a job; there are fewer classes than places, so jobs that do not meet share one.",
+        ),
         source.may("GET /v1/plan") ? chooser(source, compare, other) : null,
         problem && h("p", { class: "bad-news", role: "alert" }, problem),
         h(
@@ -54,7 +59,7 @@ export function makePage(redraw) {
           : h(
               "p",
               { class: "muted" },
-              `The dry run is of ${madeAt}. ↑ and ↓ mark jobs that go earlier or later here than in the plan beside it.`,
+              `The dry run is of ${madeAt}. ↑ marks a job that has fewer jobs before it at its ports than in the plan beside it, and ↓ one that has more. A job keeps its class where the order allows it, so compare numbers of classes within one plan only.`,
             ),
         legend(classesOf(source.state), false),
       ];
@@ -91,7 +96,7 @@ function column(source, plan, other, name) {
   const bands =
     other === null
       ? plan.order.map((band) => band.map((job) => ({ job, service: plan.classes[job], move: "same" })))
-      : compared(plan, other);
+      : compared(plan, other, source.state);
   const moved = bands.flat().filter((one) => one.move !== "same").length;
   const when = source.isRecorded ? moment(source.state.planSince) : clock(source.state.planSince);
   return section(
@@ -99,13 +104,17 @@ function column(source, plan, other, name) {
     facts(
       isInForce
         ? fact("Number", plan.epoch === null ? "–" : String(plan.epoch), `since ${when}`)
-        : fact("Moves", counted(moved, "job"), "have another class than in force"),
+        : fact("Moves", counted(moved, "job"), "have more or fewer jobs before them"),
       fact(
         "Jobs wait in the mean",
         duration(plan.objective_seconds),
         over === null ? null : `${percent(over - 1, 1)} above the lower bound of ${duration(plan.lower_bound_seconds)}`,
       ),
-      fact("Inversions", String(plan.inversions ?? 0), "pairs that meet at a port and share a class"),
+      fact(
+        "Pairs not kept apart",
+        String(plan.inversions ?? 0),
+        "jobs that meet, but share a class for want of classes",
+      ),
     ),
     bands.length === 0
       ? empty("No job is in the plan.")

@@ -1,6 +1,5 @@
 /** The settings that can change at run time. What would change is shown before it does. */
 
-import { compared } from "../data/select.js";
 import { confirm } from "../ui/dialog.js";
 import { h } from "../ui/dom.js";
 import { clock, counted, duration } from "../ui/format.js";
@@ -148,8 +147,9 @@ function preview(settings, wanted, plan, other) {
   const moves =
     other === null
       ? []
-      : compared(other, plan)
+      : other.order
           .flat()
+          .map((job) => ({ job, service: other.classes[job] }))
           .filter((one) => plan.classes[one.job] !== one.service);
   return [
     h("ul", null, rows),

@@ -53,9 +53,10 @@ export function loadBar(load, bps, label, text) {
   const shares = Object.entries(load)
     .filter(([, value]) => value > 0)
     .sort(([a], [b]) => a.localeCompare(b));
+  const classes = shares.map(([name, value]) => `${className(name)} ${percent(value / bps)}`).join(", ");
   return h(
     "span",
-    { class: "bar load", role: "img", "aria-label": `${label}: ${text}` },
+    { class: "bar load", role: "img", "aria-label": `${label}: ${text}${classes && `; ${classes}`}` },
     shares.map(([name, value]) =>
       h("span", {
         key: name,
@@ -117,6 +118,37 @@ export function legend(classes, withOther = true) {
         null,
         h("span", { class: `swatch class-${name}`, "aria-hidden": "true" }),
         name === "0" ? `${className(name)}, goes first` : className(name),
+      ),
+    ),
+  );
+}
+
+/**
+ * A table of few columns that a phone shows row by row, each cell below the other with its title. `rows` have a `key` and
+ * `cells`. Roles are said outright, because a browser forgets those of a table that is laid out otherwise.
+ */
+export function stackedTable({ label, titles, rows, kind = "" }) {
+  return h(
+    "table",
+    { class: `plain stacked ${kind}`, role: "table", "aria-label": label },
+    h(
+      "thead",
+      { role: "rowgroup" },
+      h(
+        "tr",
+        { role: "row" },
+        titles.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
+      ),
+    ),
+    h(
+      "tbody",
+      { role: "rowgroup" },
+      rows.map(({ key, cells }) =>
+        h(
+          "tr",
+          { key, role: "row" },
+          cells.map((cell, i) => h("td", { role: "cell", "data-title": titles[i] }, h("span", null, cell))),
+        ),
       ),
     ),
   );

@@ -39,7 +39,7 @@ export function shell({ sources, menu, path, heading, content, timebar, chooser,
       "main",
       { id: "main", tabindex: "-1" },
       h("h1", null, heading),
-      source.isRecorded ? null : connection(source),
+      sources.map(connection),
       content.length === 1
         ? content[0]
         : h(
@@ -77,9 +77,14 @@ function signs({ state }) {
 
 function connection(source) {
   if (source.connection.isOpen) return null;
-  const text =
-    source.connection.problem === null
-      ? "Connecting."
-      : `No connection since ${clock(source.connection.since)}: ${source.connection.problem}. What you see is from before. Trying again.`;
+  const text = source.isRecorded
+    ? `The recorded run cannot be read: ${source.connection.problem}. Does trainyard console still run?`
+    : connecting(source);
   return h("p", { class: "bad-news", role: "status" }, text);
+}
+
+function connecting(source) {
+  return source.connection.problem === null
+    ? "Connecting."
+    : `No connection since ${clock(source.connection.since)}: ${source.connection.problem}. What you see is from before. Trying again.`;
 }

@@ -11,14 +11,15 @@ export class TimeBar {
   #timer = null;
   #shownAt = 0;
 
-  /** `seek(time)` shows a moment. `seconds` is the length of the longest run. */
-  constructor(seconds, seek) {
+  /** `seek(time)` shows a moment; while `isBehind()`, it is not shown yet. `seconds` is the length of the longest run. */
+  constructor(seconds, seek, isBehind) {
     // A whole number of the slider's steps, or it could not be moved to the end.
     this.seconds = Math.ceil(seconds * 10) / 10;
     this.time = 0;
     this.speed = 2;
     this.isPlaying = false;
     this.seekTo = seek;
+    this.isBehind = isBehind;
   }
 
   play() {
@@ -45,6 +46,7 @@ export class TimeBar {
     const now = performance.now();
     const passed = ((now - this.#shownAt) / 1000) * this.speed;
     this.#shownAt = now;
+    if (this.isBehind()) return; // time stands still until what it shows is there
     this.go(this.time + passed);
     if (this.time >= this.seconds) this.pause();
   }

@@ -22,12 +22,13 @@ _DPID = "0x1"
 
 @contextmanager
 def busy_cluster(
-    folder: Path, *, hosts: int, places: Sequence[tuple[int, int]], **settings: Any
+    folder: Path, *, hosts: int, places: Sequence[tuple[int, int]], trials: int | None = None, **settings: Any
 ) -> Iterator[Controller]:
     """A controller with hosts ``h0``, ``h1``, ... and jobs ``j0``, ``j1``, ...
 
     Each host is plugged into a port of one switch. ``places`` has the two hosts of each job by their numbers: the first
-    one sends to the second one and reports. Raises AssertionError where the controller refuses something.
+    one sends to the second one and reports. ``trials`` jobs in turn are those of a stage; None: there are no stages.
+    Raises AssertionError where the controller refuses something.
     """
     folder.mkdir()
     entries = [
@@ -41,7 +42,7 @@ def busy_cluster(
         jobs: dict[int, list[str]] = defaultdict(list)
         for number, (host, other) in enumerate(places):
             jobs[host].append(f"j{number}")
-            _register(controller, number, f"h{host}", f"h{other}")
+            register(controller, f"j{number}", 10_000 + number, (f"h{host}", f"h{other}"), _stage(number, trials))
         ended = threading.Event()
         thread = threading.Thread(target=_report, args=(controller, jobs, ended))
         thread.start()
@@ -50,14 +51,21 @@ def busy_cluster(
         yield controller
 
 
-def _register(controller: Controller, number: int, host: str, other: str) -> None:
+def register(controller: Controller, job: str, port: int, ends: tuple[str, str], stage: str | None = None) -> None:
+    """Register a job whose first host sends from ``port`` to its second one. Raises AssertionError if it is refused."""
+    host, other = ends
     body = {
-        "tasks": [{"role": "ps", "host": host, "port": 10_000 + number}, {"role": "worker", "host": other}],
+        "tasks": [{"role": "ps", "host": host, "port": port}, {"role": "worker", "host": other}],
         "demand": [{"src": host, "dst": other, "bytes": 1e6}],
         "iterations": 1000,
+        "stage": stage,
     }
-    answer = controller.call("PUT", f"/v1/jobs/j{number}", body)
+    answer = controller.call("PUT", f"/v1/jobs/{job}", body)
     assert answer.ok, answer.text
+
+
+def _stage(number: int, trials: int | None) -> str | None:
+    return None if trials is None else f"rung-{number // trials}"
 
 
 def _report(controller: Controller, jobs: Mapping[int, Sequence[str]], ended: threading.Event) -> None:

@@ -10,8 +10,8 @@ import eventlet
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.served import Served, served
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.served import Served, served
 
 
 @pytest.fixture

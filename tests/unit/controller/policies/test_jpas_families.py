@@ -48,8 +48,8 @@ def order(*jobs: Job, previous: Ordering | None = None) -> Ordering:
 def test_a_new_job_goes_by_what_its_family_took() -> None:
     found = order(job("late", 0, LATE), job("plain", 0, None), job("early", 0, EARLY))
     assert found.bands == (("early",), ("plain",), ("late",))
-    assert "a run of its family (3 earlier ones)" in found.reasons["early"]
-    assert "a run of its length" in found.reasons["plain"]
+    assert "3 earlier runs of its family" in found.reasons["early"]
+    assert "its length alone" in found.reasons["plain"]
 
 
 def test_a_job_that_reports_goes_by_earlier_runs() -> None:

@@ -27,7 +27,7 @@ def test_tensorlights_one_fills_seven_bands_by_launch_order() -> None:
     assert [len(band) for band in ordering.bands] == [3] * 6 + [2, 1]
     assert ordering.bands[0] == ("j00", "j01", "j02")
     assert ordering.bands[-1] == ("ring",)
-    assert "rank 3 of 20 there, band 1" in ordering.reasons["j03"]
+    assert "number 4 of 20 there (smaller models first, then by launch)" in ordering.reasons["j03"]
 
 
 def test_tensorlights_looks_at_one_host_where_it_is_named() -> None:

@@ -12,7 +12,7 @@ from controller.refusals import Conflict, Invalid, NotAllowed, NotFound
 from controller.registry import shares
 from controller.registry.parts import PartChange
 from controller.wire import PartSpec
-from tests.support.controller.registry_world import World, job_spec, progress
+from tests.support.controller.registry.registry_world import World, job_spec, progress
 
 CREATED, REPLACED, UNCHANGED = PartChange.CREATED, PartChange.REPLACED, PartChange.UNCHANGED
 

@@ -13,8 +13,8 @@ from controller.journal.store import Store, StoreError
 from controller.refusals import Conflict
 from controller.registry.parts import PartChange
 from controller.wire import HostReport, PartSpec
-from tests.support.controller.registry_world import HOSTS, Clock, job_spec
-from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
+from tests.support.controller.registry.registry_world import HOSTS, Clock, job_spec
+from tests.support.controller.registry.unpaused import UnpausedRegistry, commit, dequeued
 
 NAMES = tuple(HOSTS)
 

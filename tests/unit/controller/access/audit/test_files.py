@@ -107,6 +107,29 @@ def test_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
     assert (verdict(path).breaks, verdict(path).records) == ((), 7)
 
 
+@pytest.mark.parametrize("length", [1, 12, 100])
+def test_a_crash_in_the_first_line_of_all_is_a_note(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 1)
+    for _ in range(2):
+        path.write_bytes(path.read_bytes()[:length])
+        append(path, 1)
+        result = verdict(path)
+        assert (result.breaks, result.records) == ((), 2)
+        assert result.first is not None and result.first.number == 1
+        assert "a crash or a full disk" in result.notes[0]
+
+
+def test_a_first_line_that_is_whole_is_no_cut_off_one(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 1)
+    changed = path.read_bytes().splitlines()[0].replace(b"done", b"none")
+    for content in (changed + b"\n", changed + b"\n" + changed, changed + b" " * 5000, b"milk"):
+        path.write_bytes(content)
+        with pytest.raises(AuditError, match="holds no record of an audit"):
+            read_chain(path, 2**20, None)
+
+
 def test_a_crash_between_two_files(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 4)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.api.cases import assert_problem, batch, spec
+from tests.support.controller.api.roles_yard import RolesYard
 
 JOB = "slurm-7"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -58,16 +59,22 @@ def test_recorded_runs_are_listed_and_served(run: Run, demo: Path) -> None:
     fair, jpas = console.get("/recordings").json()["recordings"]
     assert fair == {
         "name": "arms/demo-1/fair", "title": "fair sharing", "policy": "fair", "seconds": 40.0, "events": 1,
-        "files": ["events.jsonl", "facts.json"],
+        "parts": [0.0], "has_facts": True, "has_explanations": False,
     }  # fmt: skip
-    assert (jpas["title"], jpas["files"]) == ("arms/demo-1/jpas", ["events.jsonl"])
-    assert console.get("/recordings/0/events.jsonl").text == EVENT
-    assert console.get("/recordings/0/facts.json").json()["seconds"] == 40
+    assert (jpas["title"], jpas["has_facts"]) == ("arms/demo-1/jpas", False)
+    assert console.get("/recordings/0/part/0").text == EVENT
+    assert console.get("/recordings/0/state/0").json() == {"events": [], "log": [], "lines": [], "classes": []}
+    assert console.get("/recordings/0/facts").json()["seconds"] == 40
     for path in (
-        "/recordings/1/facts.json",
-        "/recordings/2/events.jsonl",
+        "/recordings/1/facts",
+        "/recordings/2/part/0",
+        "/recordings/0/part/1",
+        "/recordings/0/part",
+        "/recordings/0/state/-1",
+        "/recordings/0/explanation?job=a&until=1",
         "/recordings/0/",
-        "/recordings/-1/facts.json",
+        "/recordings/-1/facts",
+        "/recordings/[/facts",
     ):
         assert console.get(path).status_code == 404
     status, said = console.end()
@@ -139,7 +146,7 @@ def test_what_is_left_out_is_said(run: Run, demo: Path, tmp_path: Path) -> None:
         (tmp_path / "more" / f"run-{number}" / "events.jsonl").write_text("wrong\n" + EVENT)
     console = run(tmp_path / "more", demo)
     assert len(console.first["recordings"]) == MOST
-    assert console.get("/recordings/0/events.jsonl").text == EVENT
+    assert console.get("/recordings/0/part/0").json() == json.loads(EVENT)
     _, said = console.end()
     assert f"{MOST} recorded runs are shown, which is the most; left out: arms/demo-1/jpas\n" in said
     assert f"{tmp_path / 'more' / 'run-0' / 'events.jsonl'}:1: this line is not as it was recorded" in said

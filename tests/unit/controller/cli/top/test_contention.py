@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.cli.top.contention import Wait, load_of, rates_of, waits
+from controller.cli.top.contention import Wait, cannot_meet, load_of, rates_of, waits
 from controller.model import Direction, Port
-from controller.wire import DemandSpec
+from controller.wire import DemandSpec, LinkEnd
 from tests.support.controller.cli.pictures import job, network
 
 IN, OUT = Direction.INGRESS, Direction.EGRESS
@@ -48,3 +48,17 @@ def test_without_a_declared_demand_the_measured_one_counts() -> None:
     assert load_of(job("a", 0, measured_demand=measured), {})[Port("h1", OUT)] == 0.016
     assert load_of(job("a", 0, ("h1", "h2", 5e6), measured_demand=measured), {})[Port("h1", OUT)] == 0.04
     assert load_of(job("a", 0), {}) == {}
+
+
+def test_jobs_cannot_meet_where_no_two_use_a_port_and_all_is_known() -> None:
+    known = network(h1={}, h2={})
+    a = {Port("h1", IN): 1.0, Port("h2", OUT): 3.0}
+    b = {Port("h1", OUT): 2.0, Port("h2", IN): 9.0}
+    assert cannot_meet([a, b], known)
+    assert not cannot_meet([a, {Port("h2", OUT): 0.1}], known), "they meet at a port that is the busiest of neither"
+    assert not cannot_meet([a, {}], known), "the traffic of a job is not known"
+    assert not cannot_meet([a, None], known)
+    assert not cannot_meet([a, b], None), "a tenant sees neither the network nor the jobs of others"
+    assert not cannot_meet([], known)
+    inner = known.links[0].model_copy(update={"a": LinkEnd(node="0000000000000002", port=1)})
+    assert not cannot_meet([a, b], known.model_copy(update={"links": (*known.links, inner)})), "a link between switches"

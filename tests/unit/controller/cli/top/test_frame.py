@@ -38,7 +38,7 @@ def shown(
 def test_a_wide_picture_says_it_all() -> None:
     assert shown() == [
         "policy jpas, a plan each 5 s, enforced at switches and hosts",
-        "plan 7 for at least 5 s; mean time 12 s, no order is below 10 s (20 % above it)",
+        "plan 7 for at least 5 s; jobs wait 12 s in the mean, no order is below 10 s (20 % above it)",
         "! switch 1 is not ready: gone",
         "1 of 3 hosts silent: h3",
         "",
@@ -105,7 +105,7 @@ def test_paused_and_observing_are_said() -> None:
 
 def test_where_no_two_jobs_meet_it_says_that_ordering_cannot_help() -> None:
     alone = replace(PICTURE, jobs={name: PICTURE.jobs[name] for name in ("a", "gone")})
-    assert "no two running jobs meet at their busiest port: ordering cannot help here" in shown(alone)
+    assert "no two jobs send or receive at the same port: ordering cannot help here" in shown(alone)
     assert not any("ordering cannot help" in line for line in shown())
 
 

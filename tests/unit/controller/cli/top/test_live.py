@@ -135,7 +135,7 @@ def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller, start: Star
     for number in range(20):
         yard.call("PUT", f"/v1/jobs/more-{number}", spec(6000 + number))
     top.resize(60, 12)
-    small = top.wait("17 more")
+    small = top.wait("16 more")
     assert len(small) <= 12 and max(map(len, small)) <= 60
     top.press(b"x")
     top.press(b"q")
