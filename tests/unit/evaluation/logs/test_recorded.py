@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evaluation.logs.catalogue import RECORDINGS
+from evaluation.logs.environment import REQUIREMENTS
 from evaluation.logs.keep import ABOUT, LIMIT_BYTES
 from evaluation.logs.neutral import HOME
 from evaluation.logs.run import OUTPUTS
@@ -44,6 +45,7 @@ def check_series(series: Any) -> None:
 
 def test_what_the_command_records_is_there_and_nothing_else() -> None:
     assert [folder.name for folder in FOLDERS] == sorted(recording.name for recording in RECORDINGS)
+    assert {path.stem for path in REQUIREMENTS.iterdir()} == {recording.program for recording in RECORDINGS}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
