@@ -145,6 +145,7 @@ RECORDINGS: Sequence[Recording] = (
         MMENGINE,
     ),
     Recording("ray-tune", "ray", "ray", training("loops.ray_tune"), "joined", TRIALS, RAY, TUNE),
+    Recording("ray-train", "ray", "ray", training("loops.ray_train"), "joined", WORKERS, RAY, TUNE),
     Recording(
         "ray-train-all-lines",
         "ray",
