@@ -40,7 +40,7 @@ def public_pem(key: Any) -> bytes:
 def claims(**changes: Any) -> dict[str, Any]:
     """Returns the claims of a good token; a change to None leaves one out."""
     now = int(time.time())
-    good = {"iss": ISSUER, "aud": AUDIENCE, "exp": now + 300, "iat": now, "sub": "ann", "roles": ["trainyard-admin"]}
+    good = {"iss": ISSUER, "aud": AUDIENCE, "exp": now + 3600, "iat": now, "sub": "ann", "roles": ["trainyard-admin"]}
     return {name: value for name, value in (good | changes).items() if value is not None}
 
 
