@@ -11,12 +11,18 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from host_reporter.discovery import pid_files
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.found.found_jobs import FoundJobs
+from host_reporter.jobs.found.job import json_lines
+from host_reporter.jobs.found.output import Outputs
 from host_reporter.jobs.jobs_dir import JobsDirectory
+from host_reporter.launchers import registry
+from host_reporter.launchers.processes import Processes
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import Marker
 from host_reporter.marking.reconciler import Reconciler
@@ -131,7 +137,7 @@ def _with_controller(
         options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
     )
     receiver = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, receiver, notices, follow=discovery.follow)
+    follower = Follower(directory, receiver, notices, found=_found(options, notices), follow=discovery.follow)
     _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
@@ -160,6 +166,26 @@ def _with_controller(
     reconciler.start()
     discovery.start()
     return follower
+
+
+def _found(options: Options, notices: Notices) -> FoundJobs | None:
+    """Returns what finds jobs; None where the operator wants none to be found."""
+    for name, reason in registry.broken().items():
+        notices.say(f"launcher {name}", f"jobs of launcher {name} are not found: {reason}")
+    launchers = options.launchers()
+    if not launchers:
+        return None
+    processes = Processes(launchers, options.host, notices)
+    outputs = Outputs(options.progress_dir, processes)
+    return FoundJobs(processes, outputs, notices, read=json_lines, pid_of=_pid_of)
+
+
+def _pid_of(file: Path) -> int | None:
+    """Returns the process that a pid file names; None: it names none."""
+    try:
+        return pid_files.read(file).pid
+    except pid_files.PidFileError:
+        return None
 
 
 def _lights(

@@ -198,7 +198,7 @@ def _measure(
         if places:
             (jobs / "fresh.json").write_text(json.dumps({"id": "fresh", "spec": spec, **where}))
         command = [sys.executable, "-m", "host_reporter.agent", "--controller", server.url, "--host", "h1"]
-        command += ["--jobs-dir", str(jobs), "--progress-dir", scratch, "--period", "1"]
+        command += ["--jobs-dir", str(jobs), "--progress-dir", scratch, "--period", "1", "--discover", ""]
         command += [] if marking else ["--no-marking"]
         churn = stack.enter_context(Churn(place)) if marking else None
         if churn is not None:

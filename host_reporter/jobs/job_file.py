@@ -14,6 +14,7 @@ from controller.documents.document import Document, DocumentError
 from controller.documents.faults import described_with_lines, in_lines
 from controller.documents.json_lines import read_json
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.readers.log_source import ProgressSource, Source
 from host_reporter.readers.parse import LineParser, PatternError, json_parser, log_parser
 from host_reporter.readers.tail import Tail
@@ -113,19 +114,6 @@ class TrialsSpec(Message):
     """How many trials are followed at a time. Others wait until one of these ends."""
 
 
-@dataclass(frozen=True)
-class JobProcesses:
-    """The processes of a job on this host: those of a cgroup, or a process and its descendants.
-
-    ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
-    """
-
-    source: Path
-    cgroup: str | None = None
-    pid: int | None = None
-    pidfile: Path | None = None
-
-
 class JobDocument(Message):
     """A job file: what a job is, and where its progress and its processes are. Relative paths count from the folder of
     the file."""
@@ -192,6 +180,12 @@ class JobFile:
     trials: TrialsSpec | None = None
     is_trial: bool = False
     processes: JobProcesses | None = None
+    is_running: bool = False
+
+    @property
+    def progress_key(self) -> tuple[Path, ProgressSpec | None]:
+        """What tells where its progress is read."""
+        return self.followed, self.progress
 
     def source(self) -> ProgressSource:
         """Its progress, from the beginning. In the helper's folder, which is anyone's, links are not followed."""

@@ -242,7 +242,7 @@ class ProgressFile:
         if self._descriptor is None:
             if "/" in self.job:
                 raise ValueError("the id of a job has no slash")
-            self._open()
+            self._descriptor = self._open()
         # After half a line (a full disk) the next one must not be joined to it.
         whole = b"\n" + lines if self._torn else lines
         written = os.write(self._descriptor, whole)
@@ -250,8 +250,8 @@ class ProgressFile:
         if self._torn:
             raise OSError("only a part was written")
 
-    def _open(self) -> None:
-        """Open the file, or the one with this user's number where another user has that name."""
+    def _open(self) -> int:
+        """Returns the opened file, or the one with this user's number where another user has that name."""
         folder = os.path.dirname(self.path)  # noqa: PTH120 - as above
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
         user = os.geteuid()
@@ -268,9 +268,9 @@ class ProgressFile:
         if is_anothers:
             self.path = os.path.join(folder, f"{self.job}.{user}.jsonl")  # noqa: PTH118 - as above
             descriptor = _opened(self.path)
-        self._descriptor = descriptor
         status = os.fstat(descriptor)
         self._identity = (status.st_dev, status.st_ino)
+        return descriptor
 
     def _is_ours(self) -> bool:
         if self._descriptor is None:

@@ -115,7 +115,14 @@ class Agents:
             token.touch(mode=0o600)
             token.write_text(controller.host_token(host))
             command = ["--controller", URL, "--host", host, "--token-file", str(token)]
-            command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
+            command += [
+                "--jobs-dir",
+                str(jobs),
+                "--progress-dir",
+                str(self.folder / "progress" / host),
+                "--discover",
+                "",
+            ]
             if nic != "none":
                 command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
             started.append(self._start("reporter", TrainerSite(host), command))

@@ -15,17 +15,19 @@ import pytest
 from controller.wire import JobTraffic
 from evaluation.bench.support.job_process import JobProcess
 from evaluation.bench.support.waiting import wait_until
+from host_reporter import procfs
 from host_reporter.discovery import owners as owners_module
 from host_reporter.discovery import processes, reports, socket_marks
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.packet_sources import PacketSources
-from host_reporter.discovery.processes import Process, Tree
+from host_reporter.discovery.processes import Tree
 from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
+from host_reporter.procfs import Process
 from tests.support.loopback import connections
 
 PEER = "127.0.0.2"
@@ -59,15 +61,15 @@ def to_peer(peer: socket.socket, job: JobProcess) -> int:
 
 
 def test_a_process_is_its_id_and_its_start() -> None:
-    mine = processes.identify(os.getpid())
-    assert mine is not None and processes.is_alive(mine)
-    assert not processes.is_alive(Process(mine.pid, mine.started + 1))
-    assert processes.identify(2**22 + 5) is None
+    mine = procfs.identify(os.getpid())
+    assert mine is not None and procfs.is_alive(mine)
+    assert not procfs.is_alive(Process(mine.pid, mine.started + 1))
+    assert procfs.identify(2**22 + 5) is None
 
 
 def test_children_are_found_also_when_their_parent_has_ended() -> None:
     with JobProcess() as job:
-        root = processes.identify(job.pid)
+        root = procfs.identify(job.pid)
         assert root is not None
         tree = Tree(root)
         assert {process.pid for process in tree.look()} == {job.pid}
@@ -137,9 +139,9 @@ def test_a_process_that_ends_and_whose_id_comes_again_is_gone(
         owners.look()
         assert owners.namespaces(0, 0.0)
         # As if the id had come again: the start is another one.
-        real = processes.identify
+        real = procfs.identify
         monkeypatch.setattr(
-            processes, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
+            procfs, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
         )
         owners.look()
         owners.look()

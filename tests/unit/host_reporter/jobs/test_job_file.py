@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_reporter.jobs.job import JobFound
 from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
-from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, JobFound, JobsDirectory
+from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.readers.parse import Ended, Point
 
