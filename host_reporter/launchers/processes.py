@@ -45,6 +45,8 @@ TURN_LOOKS = 32
 """Each process is read again once in so many looks, one with a job in JOB_TURN_LOOKS."""
 
 JOB_TURN_LOOKS = 4
+WHOLE_TURNS = 4
+"""At one turn of so many, look at users and cgroups of a process too."""
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +152,9 @@ class Processes:
         if known.reads < len(FIRST_LOOKS):
             self._again.setdefault(self._looks + FIRST_LOOKS[known.reads], []).append(pid)
         known.reads += 1
-        self._see(known)
+        # Most turns only make sure that it is the same program.
+        if known.environment is None or known.reads <= len(FIRST_LOOKS) + 1 or known.reads % WHOLE_TURNS == 0:
+            self._see(known)
 
     def _see(self, known: _Known) -> None:
         process = known.state.process

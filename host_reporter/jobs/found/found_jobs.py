@@ -21,6 +21,7 @@ from host_reporter.jobs.job import Job, JobFound, JobGone
 from host_reporter.jobs.naming import user_name
 from host_reporter.launchers.processes import Processes
 from host_reporter.notices import Notices
+from host_reporter.readers.folder_stamp import FolderStamp
 
 BEGIN_SECONDS = 1.0
 """Report a job whose processes have lasted this long, so that ``srun hostname`` is none."""
@@ -31,8 +32,11 @@ RESTART_SECONDS = 30.0
 UPDATE_SECONDS = 2.0
 """Report a change of a job at most this often: its ranks begin and end one after the other."""
 
-SEARCH_SECONDS, LATE_SEARCH_SECONDS, SILENT_SECONDS = 1.0, 5.0, 30.0
-"""Look for a job's output this often, in its first half minute and later. A job is silent that has none by then."""
+SEARCH_SECONDS, MOST_SEARCH_SECONDS = 1.0, 30.0
+"""Look for a job's output after this time, then after twice the time, and so on, up to the second number."""
+
+SILENT_SECONDS = 30.0
+"""Log that a job has no output which can be read after this time."""
 
 MAX_JOBS, MAX_JOBS_OF_USER = 512, 128
 """Follow at most so many found jobs, and so many of one user, because any user may begin some."""
@@ -72,6 +76,8 @@ class FoundJobs:
         self._covered: frozenset[str] = frozenset()
         self._files: tuple[Job, ...] = ()
         self._looks = 0
+        self._helpers = FolderStamp()
+        self._is_helper_news = True
 
     @property
     def is_settled(self) -> bool:
@@ -99,6 +105,7 @@ class FoundJobs:
         except OSError as error:
             self._notices.say("found jobs", f"jobs are not found: /proc cannot be read: {error.strerror}")
             return
+        self._is_helper_news = self._outputs.has_news(self._helpers, wall)
         self._regroup(tuple(files))
         for job, group in self._groups.items():
             if job in self._covered:
@@ -115,7 +122,9 @@ class FoundJobs:
         if self._processes.version == self._version and files == self._files:
             return
         self._version, self._files = self._processes.version, files
-        self._groups = groups_of(self._processes.seen.values(), _unix_name)
+        before, groups = self._groups, groups_of(self._processes.seen.values(), _unix_name)
+        # A job that is as it was keeps its object, so that it is not gone through again.
+        self._groups = {job: old if (old := before.get(job)) == group else group for job, group in groups.items()}
         covered = Covered(files, self._pid_of)
         parent_of = self._processes.parent_of
         self._covered = frozenset(
@@ -129,7 +138,8 @@ class FoundJobs:
             if not self._has_room(job, group):
                 return None
             state = self._states[job] = LaunchState(group, now, now)
-        if state.group is not group or state.told is None:
+            state.update(group, now)
+        if state.group is not group:
             state.update(group, now)
         state.last_seen = now
         return state
@@ -151,8 +161,9 @@ class FoundJobs:
         if now - state.since < self._begin_seconds:
             return
         self._look_for_output(state, now)
-        if state.told is not None and now - state.told_at < UPDATE_SECONDS:
+        if not state.is_news or (state.told is not None and now - state.told_at < UPDATE_SECONDS):
             return
+        state.is_news = False
         arrival = state.told.spec.arrival if state.told is not None else None
         if arrival is None:
             arrival = _arrival(state.group, wall)
@@ -165,21 +176,20 @@ class FoundJobs:
             yield JobFound(job)
 
     def _look_for_output(self, state: LaunchState, now: float) -> None:
-        group = state.group
+        """Look for the helper's file where its folder has changed, and for other output less and less often."""
         if not state.reads_output:
             return
-        is_young = now - state.since < SILENT_SECONDS
-        if now - state.looked_for_output < (SEARCH_SECONDS if is_young else LATE_SEARCH_SECONDS):
-            return
-        state.looked_for_output = now
-        if state.location is not None and not state.location.follow_links and state.location.kind == "jsonl":
-            return
-        names = (group.told(lambda sighting: sighting.helper), group.id)
-        location = self._outputs.helper(names, group.user)
-        if location is None and state.location is None:
-            location = self._outputs.find(group.first, group.unranked)
-        state.location = location or state.location
-        self._say_silent(state, is_young=is_young)
+        location = state.location
+        if (self._is_helper_news or state.search_seconds == 0.0) and not state.is_by_helper:
+            names = (state.group.told(lambda sighting: sighting.helper), state.group.id)
+            location = self._outputs.helper(names, state.group.user) or location
+        if location is None and now - state.searched_at >= state.search_seconds:
+            location = self._outputs.find(state.group.first, state.group.unranked)
+            state.searched_at = now
+            state.search_seconds = min(max(state.search_seconds * 2, SEARCH_SECONDS), MOST_SEARCH_SECONDS)
+        if location != state.location:
+            state.location, state.is_news = location, True
+        self._say_silent(state, is_young=now - state.since < SILENT_SECONDS)
 
     def _say_silent(self, state: LaunchState, *, is_young: bool) -> None:
         key = f"output {state.group.id}"

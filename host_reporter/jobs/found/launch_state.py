@@ -16,14 +16,17 @@ class LaunchState:
     """What is remembered of a job. Times are of a monotonic clock.
 
     While its processes end one after the other, it keeps the most ranks that it had here, and that rank 0 was here. Of
-    ranks that were started again all is new. ``told`` is what was reported; None: nothing yet.
+    ranks that were started again all is new. ``told`` is what was reported; None: nothing yet. ``is_news``: something
+    may be otherwise since. ``search_seconds``: how long after ``searched_at`` its output is looked for again.
     """
 
     group: Group
     since: float
     last_seen: float
     location: Location | None = None
-    looked_for_output: float = float("-inf")
+    searched_at: float = float("-inf")
+    search_seconds: float = 0.0
+    is_news: bool = True
     told: FoundJob | None = None
     told_at: float = float("-inf")
     ranks: frozenset[int] = frozenset()
@@ -33,17 +36,21 @@ class LaunchState:
 
     def update(self, group: Group, now: float) -> None:
         """Note the job's processes of now."""
-        self.group, self.last_seen = group, now
+        self.group, self.last_seen, self.is_news = group, now, True
         ranked = frozenset(seen.process for seen in group.ranked)
         if ranked and ranked.isdisjoint(self._ranked):
             self.ranks, self.world_size, self.is_first = frozenset(), None, False
-            self.location = None
-            self.looked_for_output = float("-inf")
+            self.location, self.search_seconds = None, 0.0
         self._ranked = ranked or self._ranked
         told = {rank for seen in group.ranked if (rank := seen.sighting.rank) is not None}
         self.ranks |= told
         self.world_size = group.world_size or self.world_size
         self.is_first |= 0 in told
+
+    @property
+    def is_by_helper(self) -> bool:
+        """Whether the two-line helper writes its progress."""
+        return self.location is not None and not self.location.follow_links and self.location.kind == "jsonl"
 
     @property
     def reads_output(self) -> bool:

@@ -15,6 +15,7 @@ from host_reporter.launchers import cgroup_paths
 from host_reporter.launchers.pods import Pods
 from host_reporter.launchers.processes import Processes, Seen
 from host_reporter.procfs import PROC, identify
+from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.readers.location import Kind, Location
 
 MAX_DESCRIPTORS = 1024
@@ -67,6 +68,13 @@ class Outputs:
                     file = self._progress_dir / path
                     return Location(file, str(file), "jsonl", follow_links=False, owner=user)
         return None
+
+    def has_news(self, stamp: FolderStamp, wall: float) -> bool:
+        """Returns whether a file has come into the helper's folder. ``wall``: seconds since the epoch."""
+        try:
+            return stamp.is_news(self._progress_dir, wall)
+        except OSError:
+            return False
 
     def find(self, first: Iterable[Seen], others: Iterable[Seen]) -> Location | None:
         """Returns where rank 0's output is; None: nothing is found yet. The surest candidates come first."""
@@ -133,14 +141,17 @@ class Outputs:
     def _open_file(self, seen: Seen) -> Location | None:
         """Returns a file of metrics that a process has open for writing."""
         found: dict[int, Location] = {}
-        for number, target in _written(seen.process.pid):
-            name = os.path.basename(target)  # noqa: PTH119 - no file is opened by it
+        for number, target in _open_paths(seen.process.pid):
+            folder, _, name = target.rpartition("/")
             kind = _NAMES.get(name) or ("jsonl" if name.endswith(".jsonl") else None)
-            if os.path.dirname(target) == str(self._progress_dir) and kind == "jsonl":  # noqa: PTH120 - as above
+            is_events = "tfevents" in name
+            if (kind is None and not is_events) or _regular(seen.process.pid, number) is None:
+                continue
+            if folder == str(self._progress_dir) and kind == "jsonl":
                 found[0] = _descriptor(seen.process.pid, number, target, kind)
-            elif "tfevents" in name:
-                found.setdefault(1, _folder(seen, os.path.dirname(target)))  # noqa: PTH120 - as above
-            elif kind is not None:
+            elif is_events:
+                found.setdefault(1, _folder(seen, folder))
+            else:
                 found.setdefault(2, _descriptor(seen.process.pid, number, target, kind))
         return found[min(found)] if found else None
 
@@ -176,16 +187,21 @@ def _regular(pid: int, number: int) -> tuple[str, int] | None:
         return None
 
 
-def _written(pid: int) -> Iterator[tuple[int, str]]:
-    """Yields the regular files that a process writes to: the descriptor, and the path."""
+def _open_paths(pid: int) -> Iterator[tuple[int, str]]:
+    """Yields what a process has open that has a path: the descriptor, and the path."""
+    folder = f"{PROC}/{pid}/fd"
     try:
-        numbers = sorted(int(name) for name in os.listdir(f"{PROC}/{pid}/fd"))  # noqa: PTH208 - as above
+        names = os.listdir(folder)  # noqa: PTH208 - as above
     except OSError:
         return
-    for number in numbers[:MAX_DESCRIPTORS]:
-        known = _regular(pid, number) if number > 2 else None
-        if known is not None:
-            yield number, known[0]
+    for name in sorted(names, key=int)[:MAX_DESCRIPTORS]:
+        try:
+            target = os.readlink(f"{folder}/{name}")  # noqa: PTH115 - as above
+        except OSError:
+            continue
+        # Sockets and pipes have none.
+        if target.startswith("/"):
+            yield int(name), target
 
 
 def _folder(seen: Seen, folder: str) -> Location:
