@@ -74,8 +74,11 @@ class Options(Message):
 
     controller: str = DEFAULT_CONTROLLER
     """The controller's address. With tls-one or tls-rr and without this option, the agent runs without a controller."""
-    host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
-    """This host's name in the controller's settings. Without it: the machine's name."""
+    host: Name = Field(
+        default_factory=lambda: socket.gethostname().partition(".")[0],
+        json_schema_extra={"default": "the machine's name"},
+    )
+    """This host's name in the controller's settings."""
     token_file: Path | None = Field(default=None, strict=False)
     """A file with the token, readable by its owner only."""
     ca_file: Path | None = Field(default=None, strict=False)
