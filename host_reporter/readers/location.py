@@ -1,4 +1,4 @@
-"""Where the progress of a job is read, and with which care. Pure."""
+"""Where a job's output is, whoever said so: a job file, or a launcher."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 Kind = Literal["log", "cri", "docker-json", "csv", "jsonl", "trainer-state", "tensorboard", "mlflow"]
-"""What is at a location."""
+"""What kind of file it is."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """A file or folder. ``path`` is what is opened, ``shown`` its name in messages.
+    """A file or folder with a job's output.
 
-    ``kind`` of None: name and content tell it. ``follow_links``: the last part of the path may be a link, as that of a
-    descriptor (``/proc/PID/fd/N``) is. ``owner``: the number of the user that must own it; None: anyone.
+    ``path`` is what is opened, such as /proc/PID/fd/1; it must be an ordinary file, or a folder. ``shown`` is its name
+    in messages. ``kind`` of None is told by the name and the content. ``owner`` is the number of the user to whom the
+    file must belong; None: to anyone.
     """
 
     path: Path
