@@ -6,12 +6,46 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from host_reporter.formats.events import (
+    MAX_ITERATION,
+    MAX_METRIC,
+    MAX_TIME,
+    Described,
+    Diverged,
+    Ended,
+    Event,
+    Point,
+    Staged,
+    Targeted,
+)
+from host_reporter.formats.matching import MAX_MATCHED, PatternError
+
+__all__ = [
+    "GROUPS",
+    "MAX_ITERATION",
+    "MAX_LINE_BYTES",
+    "MAX_MATCHED",
+    "MAX_METRIC",
+    "MAX_TIME",
+    "RECORD_KEYS",
+    "Described",
+    "Diverged",
+    "Ended",
+    "Event",
+    "LineParser",
+    "Lines",
+    "PatternError",
+    "Point",
+    "Staged",
+    "Targeted",
+    "json_parser",
+    "log_parser",
+]
+
 MAX_LINE_BYTES = 64 * 1024
-MAX_MATCHED = 2048
-"""Characters of a line that a pattern sees: its cost may grow with the square of them, or worse."""
 GROUPS: Mapping[str, str] = {
     "iteration": "How many iterations are done. Required.",
     "metric": "The value of the metric.",
@@ -37,59 +71,10 @@ RECORD_KEYS: Mapping[str, str] = {
 }
 """Names the keys that a JSON line may have, with their meaning."""
 
-# What the wire takes (controller.wire); what is beyond is no measurement but an accident.
-MAX_ITERATION = 1e15
-MAX_METRIC = 1e30
-MAX_TIME = 1e12
-
-
 _STAGE = re.compile(r"[A-Za-z0-9._-]{1,62}")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Iterations done, the metric then, and when (seconds since the epoch); None: not said.
-
-    ``diverged``: the line says that the run has diverged.
-    """
-
-    iteration: float
-    metric: float | None = None
-    time: float | None = None
-    diverged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The job says that it has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """The job is in this stage of its study now (None: in none), which lasts until so many iterations are done."""
-
-    stage: str | None
-    until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Targeted:
-    """The job declares this value of its metric as its target; None: it has none."""
-
-    target: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Diverged:
-    """The job says that its run has diverged."""
-
-
-Event = Point | Ended | Staged | Targeted | Diverged
 LineParser = Callable[[str], Event | None]
-
-
-class PatternError(ValueError):
-    """A regular expression that cannot serve; the message says why and what would."""
 
 
 def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
