@@ -19,6 +19,8 @@ class Wanted:
     metric: str | None = None
     direction: Direction | None = None
     directions: Mapping[str, Direction] = field(default_factory=dict)
+    iterations: float | None = None
+    """The length of the run."""
 
 
 class MetricChoice:
@@ -36,7 +38,7 @@ class MetricChoice:
     def direction_of(self, name: str) -> Direction | None:
         """Returns the direction of a metric: the declared one, else the preset's, else that of the name."""
         wanted = self._wanted
-        if wanted.direction is not None and (wanted.metric is None or names.same(wanted.metric, name)):
+        if wanted.direction is not None and (wanted.metric is None or _named(wanted.metric, {name: 0.0})):
             return wanted.direction
         return wanted.directions.get(name) or names.direction(name)
 
@@ -51,12 +53,13 @@ class MetricChoice:
             if len(self.seen) < MAX_NAMES:
                 self.seen[name] = None
         if self.name is None:
-            self.name = self._best(metrics)
+            self.name = self.best(metrics)
         return None if self.name is None else metrics.get(self.name)
 
-    def _best(self, metrics: Mapping[str, float]) -> str | None:
+    def best(self, metrics: Mapping[str, float]) -> str | None:
+        """Returns which of several metrics would be chosen; None where none is known."""
         if self._wanted.metric is not None:
-            return next((name for name in metrics if names.same(name, self._wanted.metric)), None)
+            return _named(self._wanted.metric, metrics)
         known = [name for name in metrics if self.direction_of(name) is not None]
         return min(known, key=lambda name: (not names.is_validation(name), not names.is_loss(name)), default=None)
 
@@ -75,3 +78,13 @@ class MetricChoice:
                 "declare progress.metric and progress.direction"
             )
         return None
+
+
+def _named(wanted: str, metrics: Mapping[str, float]) -> str | None:
+    """Returns the metric of this name, or one whose name has all its words: ``accuracy`` may be ``val_accuracy``."""
+    for name in metrics:
+        if names.same(name, wanted):
+            return name
+    words = set(names.words(wanted))
+    alike = [name for name in metrics if words and words <= set(names.words(name))]
+    return max(alike, key=names.is_validation, default=None)

@@ -42,6 +42,10 @@ _STAMPS = (
 )
 
 
+_BEGINNINGS = frozenset("[( 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""What the above begin with. Other lines are not looked at any further."""
+
+
 class Cleaned(NamedTuple):
     """A line as the training wrote it. ``raw`` has launchers' labels and dates in front, ``text`` does not."""
 
@@ -49,6 +53,8 @@ class Cleaned(NamedTuple):
     raw: str
     time: float | None = None
     """The date in front of it, in seconds since the epoch."""
+    is_zoned: bool = False
+    """Whether the date names its zone. One that does not is read as local time, which a container's may not be."""
     rank: int | None = None
     """The rank that wrote it, where a label says so."""
 
@@ -66,7 +72,7 @@ class Cleaner:
             return None
         raw = plain(contained.text)
         cleaned = _without_prefixes(raw)
-        return cleaned if contained.time is None else cleaned._replace(time=cleaned.time or contained.time)
+        return cleaned if contained.time is None else cleaned._replace(time=contained.time, is_zoned=True)
 
     def reset(self) -> None:
         """The file began anew."""
@@ -96,18 +102,23 @@ def _erased(text: str) -> str:
 
 
 def _without_prefixes(raw: str) -> Cleaned:
-    text, time, rank = raw, None, None
+    if raw[:1] not in _BEGINNINGS:
+        return Cleaned(raw, raw)
+    text, time, rank, is_zoned = raw, None, None, False
     for _ in range(MAX_PREFIXES):
         before = text
         if rank is None and (label := _first(_RANKS, text)) is not None:
             rank, text = int(label[1]), text[label.end() :]
         if (actor := _ACTOR.match(text)) is not None:
             text = _REPEATED.sub("", text[actor.end() :])
-        if (stamp := _first(_STAMPS, text)) is not None:
-            time, text = time if time is not None else _when(stamp), text[stamp.end() :]
+        bare = text.lstrip(" ")
+        if (stamp := _first(_STAMPS, bare)) is not None:
+            text = bare[stamp.end() :]
+            if time is None:
+                time, is_zoned = _when(stamp), bool(stamp.groupdict().get("zone"))
         if text == before or not text:
             break
-    return Cleaned(text, raw, time, rank)
+    return Cleaned(text, raw, time, is_zoned, rank)
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:

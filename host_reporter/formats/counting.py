@@ -14,6 +14,15 @@ from host_reporter.formats.reading import Reading
 NEAR_START = 0.05
 """A new file begins a new run if its first iteration is at most this share of the highest one before."""
 
+SLACK = 2.0
+"""A run may have at most so many times the length that its lines tell."""
+
+LEAP = 1000.0
+"""An iteration above so many times the highest one before is a leap."""
+
+FIRST_STRETCH = 1000.0
+"""The highest iteration counts as this at least, since a run may begin at a checkpoint."""
+
 MAX_DESCRIBED = 10
 """Describe one run at most so often: each description registers the job anew, and triggers a plan."""
 
@@ -31,6 +40,7 @@ class Counter:
         self.complaint: str | None = None
         self.metrics = 0
         self._choice = MetricChoice(wanted)
+        self._declared_length = wanted.iterations
         self._preset, self._is_guess = preset, is_guess
         self._is_new_file = self._is_other_preset = False
         self._begin_run()
@@ -43,8 +53,10 @@ class Counter:
         self._waiting: float | None = None
         self._steps_come_first: bool | None = None
         self._described = Described()
+        self._described_state: tuple[object, ...] = ()
         self._descriptions = 0
         self._is_read_again = False
+        self._leap: float | None = None
 
     @property
     def metric(self) -> str | None:
@@ -71,6 +83,7 @@ class Counter:
         events: list[Event] = []
         if self._is_new_file and reading.counts:
             self._is_new_file = False
+            self.complaint = None
             if self._first is not None and _is_same(self._first, reading):
                 self._position, self._is_read_again = Position(), True
             elif self._is_new_run(reading):
@@ -115,10 +128,7 @@ class Counter:
         if self._is_read_again and self._highest is not None and iteration <= self._highest:
             return described
         self._is_read_again = False
-        if self._highest is not None and iteration < self._highest:
-            self.complaint = (
-                f"its iterations go back from {self._highest:g} to {iteration:g}; they are reported again from there on"
-            )
+        if not self._is_believed(iteration) or self._goes_back(iteration):
             return [*described, *([Diverged()] if diverged else [])]
         if iteration == self._highest and metric is None and not diverged:
             return described
@@ -128,6 +138,36 @@ class Counter:
         if self._steps_come_first is None and metric is None and not reading.metrics:
             self._steps_come_first = True
         return [*described, Point(iteration, metric, reading.time, diverged)]
+
+    def _is_believed(self, iteration: float) -> bool:
+        """Returns whether an iteration is no slip: it is not far beyond the run, nor a leap that no other confirms."""
+        length = self._declared_length or self._position.length
+        if length is not None and iteration > SLACK * length:
+            self._complain(
+                f"iteration {iteration:g} is not believed, nor any other beyond {SLACK:g} times the {length:g} "
+                "of the run"
+            )
+            return False
+        leap, self._leap = self._leap, None
+        if iteration <= max(self._highest or 0.0, FIRST_STRETCH) * LEAP:
+            if leap is not None:
+                self._complain(f"iteration {leap:g} is not believed: the ones after it are far lower")
+            return True
+        self._leap = iteration
+        return leap is not None and leap < iteration <= leap * LEAP
+
+    def _goes_back(self, iteration: float) -> bool:
+        """Returns whether an iteration is below one before."""
+        if self._highest is None or iteration >= self._highest:
+            return False
+        self._complain(
+            f"its iterations go back from {self._highest:g} to {iteration:g}; "
+            f"they are reported again beyond {self._highest:g}"
+        )
+        return True
+
+    def _complain(self, complaint: str) -> None:
+        self.complaint = self.complaint or complaint
 
     def _without_step(self, metric: float | None, reading: Reading, *, diverged: bool) -> list[Event]:
         if metric is not None and not self._steps_come_first:
@@ -145,6 +185,10 @@ class Counter:
 
     def _describe(self) -> list[Event]:
         length = self._position.length
+        state = (self._choice.name, length, self._position.counts_epochs, self._preset, self._is_guess)
+        if state == self._described_state:
+            return []
+        self._described_state = state
         described = Described(
             self._choice.name,
             self._choice.direction,

@@ -39,6 +39,8 @@ class CompiledPattern:
         self._regex = compiled(field, pattern.regex)
         if unknown := sorted(set(self._regex.groupindex) - set(GROUPS)):
             raise PatternError(f"{field}: unknown groups {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+        self._counters = tuple(name for name in NUMBERS if name in self._regex.groupindex)
+        self._where = self.groups & COUNTERS
 
     @property
     def groups(self) -> frozenset[str]:
@@ -51,17 +53,17 @@ class CompiledPattern:
         if match is None:
             return None
         groups = {name: value for name, value in match.groupdict().items() if value is not None}
-        counters = {name: _count(groups.get(name)) for name in NUMBERS}
+        counters = {name: _count(groups[name]) for name in self._counters if name in groups}
         metrics = self._metrics(text, match, groups)
         if groups and not metrics and all(value is None for value in counters.values()):
             return None
-        if self.groups & COUNTERS and not any(counters[name] is not None for name in self.groups & COUNTERS):
+        if self._where and all(counters.get(name) is None for name in self._where):
             return None
-        loss = number(groups.get("loss"))
+        loss = number(groups["loss"]) if "loss" in groups else None
         return counted(
             counters,
             metrics=metrics,
-            time=moment(groups.get("time")),
+            time=moment(groups["time"]) if "time" in groups else None,
             diverged=self._pattern.diverged or (loss is not None and not math.isfinite(loss)),
             ended=self._pattern.ended,
         )
@@ -84,6 +86,7 @@ class Matcher:
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
+        self._fields = _several(preset.fields)
         self._patterns = tuple(CompiledPattern(pattern, f"preset {preset.name}") for pattern in preset.patterns)
         self._marks = compiled(f"preset {preset.name}", preset.marks) if preset.marks is not None else None
 
@@ -96,7 +99,7 @@ class Matcher:
         """Returns what a line says."""
         if self.preset.read is not None:
             return self.preset.read(text[:MAX_MATCHED])
-        if self.preset.fields is not None and self.preset.kind is Kind.LINES and "{" in text:
+        if self._fields and self.preset.kind is Kind.LINES and "{" in text:
             found = self.read_record(quoted_pairs(text[: 4 * MAX_MATCHED]))
             if found is not None:
                 return found
@@ -104,11 +107,11 @@ class Matcher:
 
     def read_record(self, record: Record) -> Reading | None:
         """Returns what a record says; None where it lacks a field that the preset needs, or says nothing."""
-        fields = self.preset.fields
-        if fields is None or not all(name in record for name in fields.needs):
-            return None
-        found = _reading(fields, record)
-        return found if found.counts or found.metrics else None
+        for fields in self._fields:
+            if all(name in record for name in fields.needs):
+                found = _reading(fields, record)
+                return found if found.counts or found.metrics else None
+        return None
 
     def is_sure(self, text: str, reading: Reading | None) -> bool:
         """Returns whether the line is of this preset and of no other; ``reading`` is what ``read`` returned."""
@@ -118,13 +121,22 @@ class Matcher:
 
     def is_sure_of(self, fields: Mapping[str, object] | tuple[str, ...]) -> bool:
         """Returns whether a record with these fields is of this preset and of no other."""
-        preset = self.preset
-        return preset.fields is not None and bool(preset.fields.needs) and all(n in fields for n in preset.fields.needs)
+        return any(part.needs and all(name in fields for name in part.needs) for part in self._fields)
 
     @property
     def needs(self) -> int:
-        """How many fields a record must have."""
-        return len(self.preset.fields.needs) if self.preset.fields is not None else 0
+        """How many fields a record must have at most."""
+        return max((len(fields.needs) for fields in self._fields), default=0)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The fields of a document that its records have, too."""
+        return tuple(name for fields in self._fields for name in fields.shared)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The fields that it names."""
+        return tuple(name for fields in self._fields for name in (*_used(fields), *(fields.metrics or ())))
 
     @cached_property
     def groups(self) -> frozenset[str]:
@@ -160,10 +172,19 @@ def _reading(fields: Fields, record: Record) -> Reading:
 
 
 def _values(fields: Fields, record: Record) -> dict[str, float]:
-    used = {name for part in (*NUMBERS, "time") for name in _all(part, fields)}
+    used = _used(fields)
     wanted = fields.metrics if fields.metrics is not None else tuple(name for name in record if name not in used)
     found = ((name, number(record.get(name))) for name in wanted)
     return {name: value for name, value in found if value is not None}
+
+
+def _several(fields: Fields | tuple[Fields, ...] | None) -> tuple[Fields, ...]:
+    return () if fields is None else (fields,) if isinstance(fields, Fields) else fields
+
+
+def _used(fields: Fields) -> tuple[str, ...]:
+    """Returns the fields that are no metrics."""
+    return tuple(name for part in (*NUMBERS, "time") for name in _all(part, fields))
 
 
 def _all(part: str, fields: Fields) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ def number(value: object) -> float | None:
     digits behind it and no zero before. ``12k`` is 12000 (k, M, G and B). Quotes, a trailing comma and what Python
     prints around a tensor's number are left out. A bool is no number.
     """
+    if isinstance(value, str):
+        return _of_text(value) if len(value) <= MAX_CHARACTERS * 4 else None
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -44,7 +46,7 @@ def number(value: object) -> float | None:
             return float(value)
         except OverflowError:
             return None
-    return _of_text(value) if isinstance(value, str) and len(value) <= MAX_CHARACTERS * 4 else None
+    return None
 
 
 def finite(value: object) -> float | None:
@@ -78,6 +80,8 @@ def _date(text: str) -> float | None:
 
 
 def _of_text(text: str) -> float | None:
+    if text.isascii() and _PLAIN.fullmatch(text) and math.isfinite(found := float(text)):
+        return found
     bare = text.strip().rstrip(",;").strip("'\"` ")
     if wrapped := _WRAPPED.fullmatch(bare):
         bare = wrapped[1].rstrip(",").strip("'\"")

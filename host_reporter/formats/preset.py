@@ -40,7 +40,7 @@ class Kind(StrEnum):
     JSONL = "jsonl"
     """A JSON object on each line."""
     DOCUMENT = "document"
-    """One JSON document, which its writer replaces by a longer one; ``Fields.entries`` names its list of records."""
+    """One JSON document, which its writer replaces by a longer one. It has a list of records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +84,9 @@ class Fields:
     time: Names = ()
     metrics: tuple[str, ...] | None = None
     """The fields that are metrics, the first one first. None: all whose names have a direction."""
-    entries: str | None = None
-    """The field of a document that is the list of its records."""
     shared: tuple[str, ...] = ()
-    """Fields of the document itself that each of its records has, too."""
+    """Fields of a document itself that each record of its list has, too. The list's own name counts as a field of each
+    record, so that ``needs`` can name it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +108,8 @@ class Preset:
     """A regular expression that matches some line of each such log, and no line of others."""
     patterns: tuple[Pattern, ...] = ()
     """They are tried in this order; the first one that matches reads the line."""
-    fields: Fields | None = None
+    fields: Fields | tuple[Fields, ...] | None = None
+    """Which fields of a record mean what. Of several, the first one counts whose ``needs`` the record has."""
     directions: Mapping[str, Direction] = field(default_factory=dict)
     """The directions of metrics whose names do not say it."""
     files: tuple[str, ...] = ()

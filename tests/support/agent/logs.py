@@ -10,6 +10,9 @@ from host_reporter.formats import registry
 from host_reporter.formats.events import Described, Ended, Event, Point
 from host_reporter.formats.interpreter import Interpreter
 from host_reporter.formats.recognition import Recognition
+from host_reporter.readers.auto import auto_source
+from host_reporter.readers.location import Location
+from host_reporter.readers.whole import Whole, read_whole
 
 SAMPLES = Path(__file__).parents[2] / "data" / "logs"
 """One sample for each preset, NAME.log or the like, and what is to be read from it, NAME.json."""
@@ -44,14 +47,12 @@ def interpreted(lines: Iterable[str], interpreter: Interpreter | None = None) ->
     reader = interpreter or Interpreter(Recognition(registry.available()))
     events: list[Event] = []
     for line in lines:
-        cleaned = reader.clean(line)
-        if cleaned is not None:
-            events += reader.accept(reader.look(cleaned))
+        events += reader.accept(reader.look(line))
     events += reader.settle()
     chosen = reader.recognition.chosen
     return Parsed(chosen.name if chosen is not None else None, reader.recognition.is_guess, tuple(events))
 
 
-def parsed(path: Path) -> Parsed:
+def parsed(path: Path) -> Whole:
     """Returns what the agent reads from a file."""
-    return interpreted(path.read_text().splitlines())
+    return read_whole(auto_source(Location(path, str(path))))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_reporter.formats.cleaning import Cleaned, Cleaner, plain
+from host_reporter.formats.dates import shift
 
 LINE = "epoch 3 loss 0.5"
 
@@ -50,7 +51,7 @@ def test_launchers_labels_are_taken_away(prefix: str, rank: int | None) -> None:
     ],
 )
 def test_a_date_is_the_lines_time(stamp: str) -> None:
-    assert cleaned(stamp + LINE) == Cleaned(LINE, stamp + LINE, 1714564800.0)
+    assert cleaned(stamp + LINE) == Cleaned(LINE, stamp + LINE, 1714564800.0, is_zoned=True)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +85,16 @@ def test_the_parts_of_a_line_of_cri_are_joined_stream_by_stream() -> None:
     cleaner = Cleaner()
     stamp = "2024-05-01T12:00:00.123456789Z"
     assert cleaner.feed(f"{stamp} stdout P epoch 3 ") is None
-    assert cleaner.feed(f"{stamp} stderr F a warning") == Cleaned("a warning", "a warning", 1714564800.123456)
+    time = 1714564800.123456
+    assert cleaner.feed(f"{stamp} stderr F a warning") == Cleaned("a warning", "a warning", time, is_zoned=True)
     assert cleaner.feed(f"{stamp} stdout P loss") is None
-    assert cleaner.feed(f"{stamp} stdout F  0.5") == Cleaned(LINE, LINE, 1714564800.123456)
+    assert cleaner.feed(f"{stamp} stdout F  0.5") == Cleaned(LINE, LINE, time, is_zoned=True)
 
 
 def test_dockers_json_lines_are_unwrapped() -> None:
     cleaner = Cleaner()
     whole = '{"log":"epoch 3 loss 0.5\\n","stream":"stdout","time":"2024-05-01T12:00:00.123456789Z"}'
-    assert cleaner.feed(whole) == Cleaned(LINE, LINE, 1714564800.123456)
+    assert cleaner.feed(whole) == Cleaned(LINE, LINE, 1714564800.123456, is_zoned=True)
     assert cleaner.feed('{"log":"epoch 3 ","stream":"stdout"}') is None
     assert cleaner.feed('{"log":"loss 0.5\\n","stream":"stdout"}') == Cleaned(LINE, LINE)
     assert cleaner.feed('{"log":5}') == Cleaned('{"log":5}', '{"log":5}')
@@ -118,3 +120,17 @@ def test_parts_without_end_take_no_memory() -> None:
     found = cleaner.feed("2024-05-01T12:00:00Z stdout F end")
     assert found is not None
     assert len(found.text) <= 64 * 1024
+
+
+def test_a_date_without_a_zone_is_said_to_be_one() -> None:
+    found = cleaned(" [2024-05-01 12:00:00] epoch 3 loss 0.5")
+    assert (found.text, found.is_zoned) == (LINE, False)
+    assert found.time is not None
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(0, 0), (60, 0), (-5, 0), (3600, 3600), (-7200 + 30, -7200), (5 * 3600 + 1800, 19800), (300, None), (10**7, None)],
+)
+def test_dates_are_shifted_by_whole_time_zones_or_not_used(late: float, expected: float | None) -> None:
+    assert shift(1e9, 1e9 + late) == expected

@@ -167,3 +167,16 @@ def test_an_end_begins_another_run() -> None:
     assert counter.count(Reading(iteration=5, metrics={"loss": 1}))[-1] == Point(5, 1)
     assert counter.count(Reading(ended=True)) == [Ended()]
     assert counter.count(Reading(iteration=1, metrics={"loss": 2})) == [Described("loss", "min"), Point(1, 2)]
+
+
+def test_a_slip_does_not_hold_up_what_comes_after_it() -> None:
+    counter = Counter(Wanted())
+    events = [event for i in (10, 9e14, 20, 30) for event in counter.count(Reading(iteration=i))]
+    assert events == [Point(10), Point(20), Point(30)]
+    assert "9e+14 is not believed" in str(counter.problem())
+    assert [i for i, _ in points(Reading(iteration=10), Reading(iteration=9e9), Reading(iteration=9.1e9))] == [
+        10,
+        9.1e9,
+    ]
+    lines = [Reading(iteration=i) for i in (5, 901, 6)]
+    assert [i for i, _ in points(*lines, wanted=Wanted(iterations=100))] == [5, 6]

@@ -12,15 +12,18 @@ from tests.support.agent.logs import SAMPLES, parsed
 
 @pytest.mark.parametrize("name", sorted(registry.available()))
 def test_a_sample_is_recognised_and_read(name: str) -> None:
-    samples = [path for path in SAMPLES.iterdir() if path.name.startswith(f"{name}.") and path.suffix != ".json"]
+    samples = [path for path in SAMPLES.iterdir() if path.name.startswith(f"{name}.") and path.suffix != ".expected"]
     assert samples, f"tests/data/logs has no sample {name}.log"
-    expected = json.loads((SAMPLES / f"{name}.json").read_text())
+    expected = json.loads((SAMPLES / f"{name}.expected").read_text())
     for sample in samples:
         found = parsed(sample)
-        assert (found.preset, found.is_guess) == (name, name == registry.GENERAL)
+        assert (found.described.preset, found.described.is_guess) == (name, name == registry.GENERAL)
         assert (found.described.metric, found.described.direction) == (expected["metric"], expected["direction"])
         assert found.described.iterations == expected["iterations"]
-        assert found.points == [tuple(point) for point in expected["points"]]
+        assert [(point.iteration, point.metric) for run in found.runs for point in run] == [
+            tuple(point) for point in expected["points"]
+        ]
+        assert found.problem is None
 
 
 def test_all_presets_can_be_used_and_say_where_their_format_is_documented() -> None:
