@@ -24,6 +24,7 @@ from host_reporter.nic.interface import Nic
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
+from host_reporter.readers import unread
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 from host_reporter.uplink.connection import Address, AddressError
 from host_reporter.uplink.peers import PeerBook
@@ -80,8 +81,19 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     with ExitStack() as ending:
         # At the end all parts are stopped in the opposite order, even if some of them fail.
         ending.callback(log.info, "stopped")
+        _keep_unread_lines(options.unread_log, ending)
         follow = _alone if options.is_alone else _with_controller
         follow(options, address, notices, faults, ending).run()
+
+
+def _keep_unread_lines(file: Path | None, ending: ExitStack) -> None:
+    """Let lines that are not understood be written to a file of this host."""
+    if file is None:
+        return
+    try:
+        ending.callback(unread.close_file, unread.open_file(file))
+    except OSError as error:
+        log.warning("%s: lines that are not understood are not kept: %s", file, error.strerror)
 
 
 def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:

@@ -23,6 +23,11 @@ from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VA
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
 
+STATE_VARIABLE = "STATE_DIRECTORY"
+"""The variable in which systemd names a service's StateDirectory."""
+
+UNREAD_LOG = "unread.log"
+
 MOST_CONFIG_BYTES = 2**20
 """Refuse a file of options that has more bytes."""
 
@@ -49,6 +54,9 @@ class Options(Message):
     key_file: Path | None = Field(default=None, strict=False)
     jobs_dir: Path = Field(default=Path(DEFAULT_JOBS_DIR), strict=False)
     progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
+    unread_log: Path | None = Field(default=None, strict=False)
+    """A file for lines of logs that were not understood, which may hold secrets: its owner alone can read it. Without
+    it: unread.log in systemd's StateDirectory, if there is one, else nowhere."""
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
     rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
     nic: NicOrder = "plan"
@@ -70,6 +78,8 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     written: Document | None = None
     if DIRECTORY_VARIABLE in environment:
         values["progress_dir"] = environment[DIRECTORY_VARIABLE]
+    if STATE_VARIABLE in environment:
+        values["unread_log"] = str(Path(environment[STATE_VARIABLE].partition(":")[0]) / UNREAD_LOG)
     if config is not None:
         written = _read_config(Path(config))
         values |= written.data or {}
@@ -128,6 +138,7 @@ def parser() -> argparse.ArgumentParser:
     add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
     add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
+    add("--unread-log", metavar="FILE", help="log for lines that were not understood; unread.log in STATE_DIRECTORY")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
     add(
         "--rate-bps",

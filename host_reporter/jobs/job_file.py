@@ -14,8 +14,8 @@ from controller.documents.faults import described_with_lines, in_lines
 from controller.documents.json_lines import read_json
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.formats.matching import PatternError
-from host_reporter.formats.own_pattern import check
-from host_reporter.formats.progress_lines import ProgressLines
+from host_reporter.formats.outputs.own_pattern import check
+from host_reporter.formats.outputs.progress_lines import ProgressLines
 from host_reporter.jobs.progress_spec import PathText, ProgressSpec, possible, progress_source, resolved
 from host_reporter.readers.log_source import ProgressSource, Source
 from host_reporter.readers.tail import Tail

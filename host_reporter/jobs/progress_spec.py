@@ -12,16 +12,16 @@ from pydantic import AfterValidator, StringConstraints, model_validator
 
 from controller.wire import JobSpec, Message
 from host_reporter.formats import registry
-from host_reporter.formats.line_reader import Declared, LineReader
-from host_reporter.formats.own_pattern import pattern_reader
+from host_reporter.formats.outputs.line_reader import Declared, LineReader
+from host_reporter.formats.outputs.own_pattern import pattern_reader
+from host_reporter.formats.outputs.progress_lines import ProgressLines
+from host_reporter.formats.outputs.records import JsonReader, TableReader
 from host_reporter.formats.preset import Fields
-from host_reporter.formats.progress_lines import ProgressLines
-from host_reporter.formats.records import JsonReader, TableReader
 from host_reporter.readers.auto import Wish, auto_source
-from host_reporter.readers.joined_source import JoinedSource
 from host_reporter.readers.location import Kind, Location
 from host_reporter.readers.log_source import ProgressSource, Source
-from host_reporter.readers.newest import NewestSource
+from host_reporter.readers.sources.joined import JoinedSource
+from host_reporter.readers.sources.newest import NewestSource
 from host_reporter.readers.tail import Tail
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from host_reporter.formats import registry
 from host_reporter.formats.events import Direction
-from host_reporter.formats.line_reader import Declared
-from host_reporter.formats.own_pattern import check, pattern_reader
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.own_pattern import check, pattern_reader
 from host_reporter.readers.auto import Wish, auto_source
 from host_reporter.readers.location import Location
 from host_reporter.readers.log_source import Source
-from host_reporter.readers.newest import newest
+from host_reporter.readers.sources.newest import newest
 from host_reporter.readers.tail import Tail
 from host_reporter.readers.whole import Whole, read_whole
 

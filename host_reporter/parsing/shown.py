@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from controller.cli import output
 from host_reporter.formats import registry
-from host_reporter.formats.advice import suggestion
 from host_reporter.formats.events import Point
+from host_reporter.formats.outputs.advice import suggestion
 from host_reporter.readers.log_source import HINT
 from host_reporter.readers.whole import Whole
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host_reporter.formats import registry
-from host_reporter.formats.documents import DocumentReader
-from host_reporter.formats.interpreter import Interpreter
-from host_reporter.formats.line_reader import Declared, LineReader
 from host_reporter.formats.matching import Matcher
+from host_reporter.formats.outputs.documents import DocumentReader
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.outputs.line_reader import Declared, LineReader
+from host_reporter.formats.outputs.records import JsonReader, TableReader
 from host_reporter.formats.preset import Kind as Format
 from host_reporter.formats.recognition import Recognition
-from host_reporter.formats.records import JsonReader, TableReader
-from host_reporter.readers.document_source import DocumentSource
+from host_reporter.readers.event_files.runs import EventFolders
 from host_reporter.readers.location import Kind, Location
 from host_reporter.readers.log_source import ProgressSource, Source
-from host_reporter.readers.mlflow_source import MlflowSource, newest_run
-from host_reporter.readers.newest import Movable, NewestSource
+from host_reporter.readers.sources.document import DocumentSource
+from host_reporter.readers.sources.mlflow import MlflowSource, newest_run
+from host_reporter.readers.sources.newest import Movable, NewestSource
 from host_reporter.readers.tail import Tail
-from host_reporter.readers.tensorboard_runs import EventFolders
 
 _FIRST_BYTES = 16 * 1024
 _LINES = 4

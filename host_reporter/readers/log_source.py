@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from host_reporter.formats.events import Event
-from host_reporter.formats.line_reader import LineReader
-from host_reporter.formats.own_pattern import PATTERN
+from host_reporter.formats.outputs.line_reader import LineReader
+from host_reporter.formats.outputs.own_pattern import PATTERN
 from host_reporter.readers import unread
 from host_reporter.readers.lines import Lines
 from host_reporter.readers.match_limit import MatchLimit, Overrun

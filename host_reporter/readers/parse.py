@@ -15,9 +15,9 @@ from host_reporter.formats.events import (
     Targeted,
 )
 from host_reporter.formats.matching import MAX_MATCHED, PatternError
+from host_reporter.formats.outputs.progress_lines import RECORD_KEYS
+from host_reporter.formats.outputs.progress_lines import progress_event as json_parser
 from host_reporter.formats.preset import GROUPS
-from host_reporter.formats.progress_lines import RECORD_KEYS
-from host_reporter.formats.progress_lines import progress_event as json_parser
 from host_reporter.readers.lines import MAX_LINE_BYTES, Lines
 
 __all__ = [

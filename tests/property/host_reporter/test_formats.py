@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_reporter.formats import registry
-from host_reporter.formats.choice import Wanted
-from host_reporter.formats.cleaning import Cleaner
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.choice import Wanted
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.events import Described, Ended, Event, Point
 from host_reporter.formats.matching import MAX_MATCHED
+from host_reporter.formats.prefixes.cleaning import Cleaner
 from host_reporter.formats.reading import Reading
 from tests.support.agent.logs import interpreted
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from host_reporter.readers.tensorboard import crc32c
+from host_reporter.readers.event_files.tensorboard import crc32c
 
 
 def write_scalars(folder: Path, steps: Mapping[int, Mapping[str, float]], *, name: str = "1.host") -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from host_reporter.formats import registry
 from host_reporter.formats.events import Described, Ended, Event, Point
-from host_reporter.formats.interpreter import Interpreter
+from host_reporter.formats.outputs.interpreter import Interpreter
 from host_reporter.formats.recognition import Recognition
 from host_reporter.readers.auto import auto_source
 from host_reporter.readers.location import Location

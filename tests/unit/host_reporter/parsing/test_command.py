@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli.main import main
-from host_reporter.formats.advice import suggestion
+from host_reporter.formats.outputs.advice import suggestion
 from tests.support.agent.event_files import write_scalars
 from tests.support.agent.logs import SAMPLES
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from host_reporter.formats.events import Ended, Event, Point
-from host_reporter.formats.line_reader import Declared
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.records import TableReader
 from host_reporter.formats.preset import Fields
-from host_reporter.formats.records import TableReader
 from host_reporter.readers.auto import Wish, auto_source, kind_of
 from host_reporter.readers.location import Location
 from host_reporter.readers.log_source import ProgressSource, Source

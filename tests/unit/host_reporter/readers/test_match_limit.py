@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.formats.interpreter import Interpreter
 from host_reporter.formats.matching import MAX_MATCHED, CompiledPattern, Matcher
+from host_reporter.formats.outputs.interpreter import Interpreter
 from host_reporter.formats.preset import Pattern, Preset
 from host_reporter.formats.reading import Reading
 from host_reporter.formats.recognition import Recognition

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from host_reporter.formats import dates
-from host_reporter.formats.cleaning import Cleaned, Cleaner
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.events import Event
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import CompiledPattern
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.tally import Tally
+from host_reporter.formats.prefixes import dates
+from host_reporter.formats.prefixes.cleaning import Cleaned, Cleaner
 from host_reporter.formats.preset import Pattern
 from host_reporter.formats.reading import Reading
 from host_reporter.formats.recognition import Look, Recognition
-from host_reporter.formats.tally import Tally
 
 _END = "end_pattern"
 

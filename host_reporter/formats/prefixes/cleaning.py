@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from host_reporter.formats.containers import ContainerLines
 from host_reporter.formats.numbers import moment
+from host_reporter.formats.prefixes.containers import ContainerLines
 
 MAX_PREFIXES = 4
 """Take at most so many prefixes from a line."""

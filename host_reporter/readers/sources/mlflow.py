@@ -10,12 +10,12 @@ import itertools
 import time
 from pathlib import Path
 
-from host_reporter.formats.choice import MetricChoice
+from host_reporter.formats.counts.choice import MetricChoice
 from host_reporter.formats.events import Event
-from host_reporter.formats.interpreter import Interpreter
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import Matcher
 from host_reporter.formats.numbers import NUMBER
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.preset import Pattern, Preset
 from host_reporter.formats.recognition import Recognition
 from host_reporter.readers.log_source import Source

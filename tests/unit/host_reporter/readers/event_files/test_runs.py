@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from host_reporter.formats.events import Described, Point
-from host_reporter.formats.line_reader import Declared
-from host_reporter.readers.tensorboard_runs import EventFolders, newest_folder
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.readers.event_files.runs import EventFolders, newest_folder
 from tests.support.agent.event_files import write_scalars
 from tests.unit.host_reporter.readers.test_auto import events, points
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from host_reporter.formats.choice import Wanted
+from host_reporter.formats.counts.choice import Wanted
 from host_reporter.formats.events import Direction, Event
 from host_reporter.formats.matching import Matcher
-from host_reporter.formats.tally import Tally
+from host_reporter.formats.outputs.tally import Tally
 
 
 @dataclass(frozen=True)

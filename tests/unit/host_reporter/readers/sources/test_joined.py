@@ -6,8 +6,8 @@ from pathlib import Path
 
 from host_reporter.formats.events import Described, Point
 from host_reporter.readers.auto import auto_source
-from host_reporter.readers.joined_source import JoinedSource
 from host_reporter.readers.location import Location
+from host_reporter.readers.sources.joined import JoinedSource
 from tests.unit.host_reporter.readers.test_auto import events, points
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from host_reporter.formats import names
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.events import Event
-from host_reporter.formats.line_reader import Declared
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.readers.event_files.source import EventSource
 from host_reporter.readers.match_limit import MatchLimit
-from host_reporter.readers.tensorboard_source import EventSource
 
 MAX_DEPTH = 4
 """Look so many levels below the folder."""

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from host_reporter.formats import names
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.reading import Reading
+from host_reporter.readers.event_files.tensorboard import Records, Scalar, scalars
 from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.readers.log_source import TURN_SECONDS
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.parse import MAX_ITERATION, MAX_METRIC, MAX_TIME, Event, Point
 from host_reporter.readers.tail import Tail
-from host_reporter.readers.tensorboard import Records, Scalar, scalars
 
 MAX_OPEN = 8
 """Follow the latest so many files; an older one is closed when all of it was read."""

@@ -7,8 +7,8 @@ import stat
 import time
 from pathlib import Path
 
-from host_reporter.formats.documents import DocumentReader
 from host_reporter.formats.events import Event
+from host_reporter.formats.outputs.documents import DocumentReader
 from host_reporter.readers.log_source import SILENT_LINES
 from host_reporter.readers.match_limit import MatchLimit
 

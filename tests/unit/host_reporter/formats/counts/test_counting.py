@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from host_reporter.formats.choice import Wanted
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.choice import Wanted
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.events import Described, Diverged, Ended, Event, Point
 from host_reporter.formats.reading import Reading
 

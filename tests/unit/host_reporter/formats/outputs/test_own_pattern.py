@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_reporter.formats.events import Described, Ended, Event, Point
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import PatternError
-from host_reporter.formats.own_pattern import check, pattern_reader
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.own_pattern import check, pattern_reader
 
 PATTERN = r"iteration (?P<iteration>\S+)(?: accuracy (?P<metric>\S+))?"
 ANY = Declared()

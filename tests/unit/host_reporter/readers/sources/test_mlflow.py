@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from host_reporter.formats.events import Described, Point
-from host_reporter.formats.line_reader import Declared
+from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.readers.auto import auto_source, kind_of
 from host_reporter.readers.location import Location
-from host_reporter.readers.mlflow_source import MlflowSource
+from host_reporter.readers.sources.mlflow import MlflowSource
 from tests.unit.host_reporter.readers.test_auto import events, points
 
 

@@ -7,15 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 
 from host_reporter.formats import names, recognition
-from host_reporter.formats.counting import Counter
+from host_reporter.formats.counts.counting import Counter
 from host_reporter.formats.events import Described, Ended, Event
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import Matcher, Record, flat
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.progress_lines import PROGRESS_KEYS, progress_event
+from host_reporter.formats.outputs.tally import Tally
 from host_reporter.formats.preset import Fields, Kind, Preset
-from host_reporter.formats.progress_lines import PROGRESS_KEYS, progress_event
 from host_reporter.formats.reading import Reading
 from host_reporter.formats.registry import GENERAL
-from host_reporter.formats.tally import Tally
 
 _ITERATION = (
     "iteration",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from host_reporter.formats.events import Event
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import Matcher, flat
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.outputs.records import Records
 from host_reporter.formats.preset import Fields, Kind
-from host_reporter.formats.records import Records
 
 
 class DocumentReader(Records):

@@ -19,7 +19,7 @@ from host_reporter.formats.events import (
     Targeted,
 )
 from host_reporter.formats.numbers import finite, moment, number
-from host_reporter.formats.tally import Tally
+from host_reporter.formats.outputs.tally import Tally
 
 RECORD_KEYS: Mapping[str, str] = {
     "iteration": "How many iterations are done. Such a line is a point of progress.",

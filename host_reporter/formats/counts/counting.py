@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from host_reporter.formats import names
-from host_reporter.formats.choice import MetricChoice, Wanted
+from host_reporter.formats.counts.choice import MetricChoice, Wanted
+from host_reporter.formats.counts.position import Position
 from host_reporter.formats.events import MAX_ITERATION, MAX_METRIC, Described, Diverged, Ended, Event, Point
-from host_reporter.formats.position import Position
 from host_reporter.formats.reading import Reading
 
 NEAR_START = 0.05

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from host_reporter.formats import names
-from host_reporter.formats.cleaning import plain
 from host_reporter.formats.matching import MAX_MATCHED
 from host_reporter.formats.numbers import NUMBER
+from host_reporter.formats.prefixes.cleaning import plain
 
 _NAMED = re.compile(rf"(?P<name>[A-Za-z_][\w@./-]{{0,40}}+)(?P<between>[^\w\n.+-]{{1,8}}+)(?P<value>{NUMBER})(?![\w.])")
 _WHOLE = re.compile(r"\d+")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.formats.cleaning import Cleaned, Cleaner, plain
-from host_reporter.formats.dates import shift
+from host_reporter.formats.prefixes.cleaning import Cleaned, Cleaner, plain
+from host_reporter.formats.prefixes.dates import shift
 
 LINE = "epoch 3 loss 0.5"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from host_reporter.formats.interpreter import Interpreter
-from host_reporter.formats.line_reader import Declared
 from host_reporter.formats.matching import CompiledPattern, Matcher, PatternError
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.preset import COUNTERS, Pattern, Preset
 from host_reporter.formats.recognition import Recognition
 
