@@ -18,7 +18,6 @@ from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.found.found_jobs import FoundJobs
-from host_reporter.jobs.found.job import json_lines
 from host_reporter.jobs.found.output import Outputs
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.launchers import registry
@@ -30,6 +29,8 @@ from host_reporter.nic.interface import Nic
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
+from host_reporter.readers import unread
+from host_reporter.readers.auto import auto_source
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 from host_reporter.uplink.connection import Address, AddressError
 from host_reporter.uplink.peers import PeerBook
@@ -86,8 +87,19 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     with ExitStack() as ending:
         # At the end all parts are stopped in the opposite order, even if some of them fail.
         ending.callback(log.info, "stopped")
+        _keep_unread_lines(options.unread_log, ending)
         follow = _alone if options.is_alone else _with_controller
         follow(options, address, notices, faults, ending).run()
+
+
+def _keep_unread_lines(file: Path | None, ending: ExitStack) -> None:
+    """Let lines that are not understood be written to a file of this host."""
+    if file is None:
+        return
+    try:
+        ending.callback(unread.close_file, unread.open_file(file))
+    except OSError as error:
+        log.warning("%s: lines that are not understood are not kept: %s", file, error.strerror)
 
 
 def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:
@@ -177,7 +189,7 @@ def _found(options: Options, notices: Notices) -> FoundJobs | None:
         return None
     processes = Processes(launchers, options.host, notices)
     outputs = Outputs(options.progress_dir, processes)
-    return FoundJobs(processes, outputs, notices, read=json_lines, pid_of=_pid_of)
+    return FoundJobs(processes, outputs, notices, read=auto_source, pid_of=_pid_of)
 
 
 def _pid_of(file: Path) -> int | None:

@@ -27,6 +27,11 @@ from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VA
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
 
+STATE_VARIABLE = "STATE_DIRECTORY"
+"""The variable in which systemd names a service's StateDirectory."""
+
+UNREAD_LOG = "unread.log"
+
 MOST_CONFIG_BYTES = 2**20
 """Refuse a file of options that has more bytes."""
 
@@ -94,6 +99,9 @@ class Options(Message):
     discover: Annotated[tuple[_Discovered, ...], Field(max_length=64, strict=False)] | None = None
     """The launchers whose jobs are found without a job file, by name, and rules of the operator's own. Without it: all
     launchers. An empty list: none."""
+    unread_log: Path | None = Field(default=None, strict=False)
+    """A file for lines of logs that were not understood, which may hold secrets: its owner alone can read it. Without
+    it: unread.log in systemd's StateDirectory, if there is one, else nowhere."""
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
     """The interface whose traffic is ordered. Without it the NIC is not touched."""
     rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
@@ -144,6 +152,8 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     written: Document | None = None
     if DIRECTORY_VARIABLE in environment:
         values["progress_dir"] = environment[DIRECTORY_VARIABLE]
+    if STATE_VARIABLE in environment:
+        values["unread_log"] = str(Path(environment[STATE_VARIABLE].partition(":")[0]) / UNREAD_LOG)
     if config is not None:
         written = _read_config(Path(config))
         values |= written.data or {}
@@ -161,6 +171,12 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         if written is not None and "discover" not in given:
             raise OptionsError(f"{config}:{written.line(('discover',))}: discover: {error}") from error
         raise OptionsError(f"--discover: {error}") from error
+    _check_nic(options)
+    return options
+
+
+def _check_nic(options: Options) -> None:
+    """Raises OptionsError where the options of the interface do not fit together."""
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: give --interface too, the interface that has this rate")
     if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
@@ -174,7 +190,6 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2: pip install 'trainyard[nic]'")
     if "rotate_seconds" in options.model_fields_set and options.nic != "tls-rr":
         raise OptionsError("--rotate-seconds: it needs --nic tls-rr")
-    return options
 
 
 def _read_config(path: Path) -> Document:
@@ -210,6 +225,7 @@ def parser() -> argparse.ArgumentParser:
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
     add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
     add("--discover", metavar="LIST", help="launchers whose jobs are found, as in slurm,torchrun (all; '' for none)")
+    add("--unread-log", metavar="FILE", help="log for lines that were not understood; unread.log in STATE_DIRECTORY")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
     add(
         "--rate-bps",

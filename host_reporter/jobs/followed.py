@@ -9,11 +9,12 @@ from typing import Protocol
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from controller.wire.parts import PartSpec
+from host_reporter.jobs.described import described_spec
 from host_reporter.jobs.job import Job, Spec
 from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
-from host_reporter.readers.parse import Diverged, Ended, Event, Point, Staged, Targeted
+from host_reporter.readers.parse import Described, Diverged, Ended, Event, Point, Staged, Targeted
 from host_reporter.readers.plausible import PlausibilityFilter
 from host_reporter.readers.points import MAX_PENDING, thin
 
@@ -84,7 +85,8 @@ class Followed:
     A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
     study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
     that registration wait for it, because they may be beyond the end of the last stage. A target in the progress is
-    reported in the same way, unless the job file's spec has one.
+    reported in the same way, unless the job file's spec has one. So are the metric, its direction and the length of the
+    run where the job file leaves them open and the progress describes them.
     """
 
     def __init__(self, job: Job, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -101,6 +103,7 @@ class Followed:
         self._has_diverged = self._is_divergence_reported = False
         self._staged = Staged(None)
         self._target: float | None = None
+        self._described = Described()
         self._is_spec_reported = True
         self._spec_reported_at = float("-inf")
         self._held: list[Progress] = []
@@ -133,7 +136,7 @@ class Followed:
         spec, study = self.job.spec, self.job.study
         if spec is None:
             return None
-        spec = named(spec, study, self._user)
+        spec = named(described_spec(spec, self._described), study, self._user)
         if spec.target is None and self._target is not None:
             spec = type(spec).model_construct(**dict(spec) | {"target": self._target})
         if isinstance(spec, PartSpec) and self._begun_again is not None:
@@ -207,6 +210,8 @@ class Followed:
                 self._stage(event)
             elif isinstance(event, Targeted):
                 self._declare_target(event)
+            elif isinstance(event, Described):
+                self._describe(event)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -228,6 +233,8 @@ class Followed:
                     self.declare(receiver)
             elif isinstance(event, Targeted):
                 self._declare_target(event)
+            elif isinstance(event, Described):
+                self._describe(event)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -250,7 +257,9 @@ class Followed:
         spec = self.job.spec
         if self._staged.until is not None:
             return self._staged.until
-        return spec.iterations if spec is not None else None
+        if spec is not None and spec.iterations is not None:
+            return spec.iterations
+        return self._described.iterations
 
     @property
     def _is_user_news(self) -> bool:
@@ -265,6 +274,7 @@ class Followed:
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
         self._staged, self._target, self._is_spec_reported = Staged(None), None, True
+        self._described = Described()
         self._has_diverged = self._is_divergence_reported = False
         self._spec_reported_at = float("-inf")
         self._held = []
@@ -293,6 +303,13 @@ class Followed:
         elif targeted.target != self._target:
             self._target = targeted.target
             self._is_spec_reported &= self.job.spec.target is not None
+
+    def _describe(self, described: Described) -> None:
+        """Note what the progress says of the job. It is no news where the job file says all of it."""
+        before, self._described = self._described, described
+        spec = self.job.spec
+        if spec is not None and described_spec(spec, before) != described_spec(spec, described):
+            self._is_spec_reported = False
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:

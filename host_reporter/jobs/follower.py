@@ -259,6 +259,7 @@ class Follower:
     def _finish(self, job: Followed) -> None:
         self._leaving.remove(job)
         job_id = job.job.id
+        job.receive(job.source.rest(self._limit), self._wall(), self._receiver)
         problem = job.source.problem(final=True)
         if problem is not None:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
@@ -295,7 +296,7 @@ class Follower:
         problem = job.source.problem()
         if problem is None:
             self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
-        elif job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
+        elif job.source.has_begun or job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
         if job in self._leaving and job.source.is_there:
             self._finish(job)

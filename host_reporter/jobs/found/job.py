@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.wire.parts import PartSpec
+from host_reporter.formats.events import Event
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.readers.location import Location
-from host_reporter.readers.log_source import ProgressSource, Source
+from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.match_limit import MatchLimit
-from host_reporter.readers.parse import Event, json_parser
-from host_reporter.readers.tail import Tail
 
 Reader = Callable[[Location], ProgressSource]
 """Makes the source of what is at a location."""
@@ -45,22 +44,22 @@ class FoundJob:
         return self.read(self.location) if self.location is not None else NoProgress()
 
 
-def json_lines(location: Location) -> ProgressSource:
-    """Returns the source of a file of JSON lines, such as the two-line helper writes."""
-    return Source(Tail(location.path, follow_links=location.follow_links), json_parser)
-
-
 class NoProgress:
     """The source of a job without progress on this host: nothing ever comes, and nothing is missing."""
 
     matched = unmatched = 0
-    is_costly = False
+    samples: tuple[str, ...] = ()
+    is_costly = has_begun = False
     is_there = True
     modified: float | None = None
 
     def poll(self, _limit: MatchLimit) -> tuple[list[Event], bool]:
         """Returns no events."""
         return [], False
+
+    def rest(self, _limit: MatchLimit) -> list[Event]:
+        """Returns no events."""
+        return []
 
     def aim(self) -> None:
         """Do nothing: there is nothing to read."""

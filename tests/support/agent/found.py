@@ -10,13 +10,14 @@ from typing import Any
 
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs.found.found_jobs import FoundJobs
-from host_reporter.jobs.found.job import FoundJob, json_lines
+from host_reporter.jobs.found.job import FoundJob
 from host_reporter.jobs.found.output import Outputs
 from host_reporter.jobs.job import Job, JobFound
 from host_reporter.launchers.pods import Pods
 from host_reporter.launchers.processes import Processes
 from host_reporter.launchers.registry import choose
 from host_reporter.notices import Notices
+from host_reporter.readers.auto import auto_source
 
 
 class Finding:
@@ -32,7 +33,7 @@ class Finding:
         self.processes = Processes(choose(None), host, notices, Pods(self.pods))
         outputs = Outputs(self.progress, self.processes, docker=self.docker, containers=folder / "containers")
         self.found = FoundJobs(
-            self.processes, outputs, notices, read=json_lines, pid_of=lambda _: None, begin_seconds=0.0, **options
+            self.processes, outputs, notices, read=auto_source, pid_of=lambda _: None, begin_seconds=0.0, **options
         )
         self.jobs: dict[str, FoundJob] = {}
         self.events: list[tuple[str, str]] = []

@@ -21,6 +21,7 @@ from host_reporter.options import DiscoverRule, OptionsError, read_options
 from tests.support.agent.followed_jobs import World
 from tests.support.agent.found import Finding
 from tests.support.agent.started import end, started, unique
+from tests.support.paths import ROOT
 
 OWN = owner(os.getuid(), lambda user: pwd.getpwuid(user).pw_name)
 
@@ -85,6 +86,20 @@ def test_a_job_is_registered_followed_and_ended_without_any_file(agent: Agent, t
         wait_until(lambda: 7.0 in agent.server.points[job])
         end(process)
         wait_until(lambda: job in agent.server.ended, what="its end is reported")
+
+
+def test_what_a_job_prints_is_understood_and_described(agent: Agent, tmp_path: Path) -> None:
+    run = unique()
+    job = f"{OWN}.torchrun-{run}"
+    ranks = {"TORCHELASTIC_RUN_ID": run, "RANK": "0", "WORLD_SIZE": "8", "MASTER_ADDR": "h1", "MASTER_PORT": "1"}
+    log = tmp_path / "train.log"
+    log.write_text((ROOT / "tests/data/logs/megatron-lm.log").read_text())
+    with log.open("ab") as out, started(ranks, out=out):
+        wait_until(lambda: agent.server.points.get(job), what=agent.said)
+        wait_until(lambda: getattr(agent.server.jobs[job], "metric", None), what="the part is registered anew")
+        spec = agent.server.jobs[job]
+        assert isinstance(spec, PartSpec) and spec.metric is not None
+        assert (spec.metric.name, spec.metric.direction, spec.iterations) == ("lm loss", "min", 500000)
 
 
 def test_a_job_that_goes_on_over_a_restart_of_the_agent_is_not_ended(agent: Agent) -> None:

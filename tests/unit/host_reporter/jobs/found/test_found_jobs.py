@@ -18,7 +18,6 @@ from host_reporter.jobs.job import JobProcesses
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.naming import user_name
 from host_reporter.readers.match_limit import MatchLimit
-from host_reporter.readers.parse import json_parser
 from tests.support.agent.found import Finding
 from tests.support.agent.started import end, started, unique
 
@@ -36,7 +35,7 @@ def rank(run: str, number: int, **more: str) -> dict[str, str]:
 
 
 def job_file(path: Path, name: str, *, user: str | None = None, processes: JobProcesses | None = None) -> JobFile:
-    return JobFile(path / f"{name}.json", name, JobSpec(user=user), None, path / name, json_parser, processes=processes)
+    return JobFile(path / f"{name}.json", name, JobSpec(user=user), None, path / name, processes=processes)
 
 
 def test_a_job_from_its_first_process_to_its_last(finding: Finding) -> None:
