@@ -13,6 +13,10 @@ class NotFound(Refused):
     """The object that the path names does not exist."""
 
 
+class NotAllowed(Refused):
+    """The caller may not change what belongs to others."""
+
+
 class Conflict(Refused):
     """The request contradicts the present state; ``errors`` has (field, what is wrong) where a field is at fault."""
 

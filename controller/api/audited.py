@@ -18,9 +18,10 @@ from controller.access.audit.pace import Pace
 from controller.access.caller import Caller
 from controller.access.network import network_of
 from controller.api.http import Call, Reply
-from controller.api.routes import RELOAD, REPORTS, Route
+from controller.api.routes import PART, RELOAD, REPORTS, Route
 from controller.api.services import Services
 from controller.declared.declared import Declared
+from controller.declared.parts.part import Part
 from controller.refusals import NotFound
 from controller.wire import StageSpec
 
@@ -28,6 +29,7 @@ LOG = logging.getLogger("trainyard.audit")
 SMALL_SPEC = 8192
 """Compare the fields of specs whose JSON has at most so many characters; of larger ones compare numbers and sizes."""
 _MOST_NAMES = 256
+_MOST_HOSTS = 16
 _SHOWN_PATH = 200
 _NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
@@ -93,7 +95,7 @@ class Auditor:
                 return
         else:
             before, after = _sides(observed, reply)
-            if after is not None and after == before:
+            if (after is not None and after == before) or _is_kept_whole(observed, reply):
                 return
             before, after = differing(before, after)
         self._services.audit.add(
@@ -141,6 +143,11 @@ def _job(services: Services, call: Call) -> Facts:
     return {"state": "ended"} if job.state == "ended" else _spec(job.spec)
 
 
+def _part(services: Services, call: Call) -> Facts:
+    known = services.registry.parts.find(call.path["id"], call.path["host"])
+    return {"state": "ended"} if not known.is_running else _part_facts(known.part)
+
+
 def _stage(services: Services, call: Call) -> Facts:
     return _members(services.registry.stage_jobs(call.path["id"]))
 
@@ -157,6 +164,7 @@ def _family(services: Services, call: Call) -> Facts:
 
 _SUBJECTS: Mapping[str, Subject] = {
     "/v1/jobs/{id}": _job,
+    PART: _part,
     "/v1/stages/{id}": _stage,
     "/v1/settings": _settings,
     "/v1/families/{name}": _family,
@@ -179,6 +187,8 @@ def _after(observed: Observed, reply: Reply) -> Facts | None:
     """Returns what a done request has made; None where nothing is left, or it is not known."""
     if isinstance(observed.body, Declared):
         return _spec(observed.body)
+    if isinstance(observed.body, Part):
+        return _part_facts(observed.body)
     if isinstance(observed.body, StageSpec):
         return _members(observed.body.jobs)
     if observed.route is not None and observed.route.path == "/v1/settings":
@@ -205,6 +215,19 @@ def _spec(spec: Declared) -> Facts:
         "demand": {"entries": len(spec.demand)},
         "characters": len(spec.text),
     }
+
+
+def _part_facts(part: Part) -> Facts:
+    """Returns the fields of a part; of the hosts only how many there are where these are many."""
+    metric = None if part.metric is None else {"name": part.metric.name, "direction": part.metric.direction}
+    hosts = sorted(part.hosts) if len(part.hosts) <= _MOST_HOSTS else {"entries": len(part.hosts)}
+    return {**part._asdict(), "metric": metric, "hosts": hosts}
+
+
+def _is_kept_whole(observed: Observed, reply: Reply) -> bool:
+    """Returns whether a request was for a part of a job that was registered whole, and has changed nothing."""
+    is_part = observed.route is not None and observed.route.path == PART and observed.route.method == "PUT"
+    return is_part and not json.loads(reply.body)["joined"]
 
 
 def _members(jobs: tuple[str, ...]) -> Facts:

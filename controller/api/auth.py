@@ -126,6 +126,19 @@ def require_known(call: Call, job: str, hosts: Collection[str] | None) -> None:
         raise NotFound(f"there is no job {job}")
 
 
+def require_no_others(call: Call, job: str, hosts: Collection[str]) -> None:
+    """Raises HttpError 403 where a host's token would end a job on other hosts, which have told of it themselves.
+
+    ``hosts`` are those where a job runs that is joined of parts.
+    """
+    if call.caller.host is not None and set(hosts) - {call.caller.host}:
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            f"job {job} runs on other hosts, too; the token of host {call.caller.host} may remove its own part: "
+            f"DELETE /v1/jobs/{job}/parts/{call.caller.host}",
+        )
+
+
 def require_free(call: Call, job: str, hosts: Collection[str] | None) -> None:
     """Raises HttpError 403 where a host's token would replace a job of other hosts; ``hosts`` as in require_known.
 

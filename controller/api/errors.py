@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from controller.api.http import HttpError, Reply
-from controller.refusals import Conflict, Invalid, NotFound, Refused, Unavailable
+from controller.refusals import Conflict, Invalid, NotAllowed, NotFound, Refused, Unavailable
 from controller.wire import Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -46,6 +46,8 @@ def from_refusal(refused: Refused) -> HttpError:
         return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(refused.errors), errors=refused.errors)
     if isinstance(refused, NotFound):
         return HttpError(HTTPStatus.NOT_FOUND, str(refused))
+    if isinstance(refused, NotAllowed):
+        return HttpError(HTTPStatus.FORBIDDEN, str(refused))
     if isinstance(refused, Unavailable):
         return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(refused), headers={"Retry-After": "1"})
     assert isinstance(refused, Conflict)

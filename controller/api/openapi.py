@@ -43,6 +43,7 @@ _NAMED = {
     "jobs": ("job", _NAME),
     "stages": ("stage", _NAME),
     "hosts": ("host", _NAME),
+    "parts": ("host", _NAME),
     "families": ("family; slashes are percent-encoded or not", {"type": "string", "minLength": 1, "maxLength": 127}),
 }
 """What the part of a path behind each of these names, and its schema."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, console, explain, families, jobs, plans, reload, state
+from controller.api.calls import audit, console, explain, families, jobs, parts, plans, reload, state
 from controller.api.exposition.metrics import read_metrics
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
@@ -35,6 +35,8 @@ from controller.wire import (
     JobState,
     Message,
     Network,
+    PartAnswer,
+    PartSpec,
     Peers,
     PlanView,
     Readiness,
@@ -94,6 +96,7 @@ class Route:
         return (self.handler.__doc__ or "").strip().splitlines()[0]
 
 
+PART = "/v1/jobs/{id}/parts/{host}"
 RELOAD = "/v1/reload"
 REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
@@ -119,7 +122,30 @@ ROUTES: tuple[Route, ...] = (
         (403, 409),
         body=JobSpec,
     ),
-    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (404,)),
+    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (403, 404)),
+    Route(
+        "PUT",
+        PART,
+        parts.put_part,
+        Access.CHANGE_JOB,
+        {200: PartAnswer, 201: PartAnswer},
+        (403, 404, 409),
+        body=PartSpec,
+    ),
+    Route(
+        "DELETE",
+        PART,
+        parts.delete_part,
+        Access.CHANGE_JOB,
+        {204: None},
+        (404, 409),
+        query={
+            "arrival": Parameter(
+                "That of the launch that is meant: the part of a later launch stays. Without it: any launch",
+                {"type": "number", "minimum": 0, "maximum": parts.LATEST},
+            )
+        },
+    ),
     Route(
         "GET",
         "/v1/jobs/{id}/explain",

@@ -11,11 +11,11 @@ from controller.cli.output import show_document, show_facts
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
-    from controller.wire import Explanation, JobAtPort, PortWait
+    from controller.wire import Explanation, FoundBy, JobAtPort, PortWait
 
 Connect = Callable[[argparse.Namespace], "Client"]
 _NAMED = 4
-"""Name at most this many other jobs at a port; --json has more."""
+"""Name at most this many other jobs at a port, or hosts; --json has more."""
 
 
 def add_command(commands: Any, remote: argparse.ArgumentParser, connect: Connect) -> None:
@@ -45,6 +45,8 @@ def run_explain(options: argparse.Namespace, connect: Connect) -> int:
 def _facts(answer: Explanation) -> Iterator[tuple[str, str]]:
     """Yields what is known of the job, by name."""
     yield "job", answer.job
+    if answer.found is not None:
+        yield from _found(answer.found)
     yield "policy", answer.policy
     yield "class", f"{answer.service_class} (band {answer.position})"
     yield "reason", answer.reason
@@ -64,6 +66,24 @@ def _facts(answer: Explanation) -> Iterator[tuple[str, str]]:
         yield "family", answer.earlier_runs
     for problem in answer.problems:
         yield "problem", problem
+
+
+def _found(found: FoundBy) -> Iterator[tuple[str, str]]:
+    """Yields what has started a job that agents have found, and where."""
+    hosts = [f"{host} (rank 0)" if host == found.first else host for host in _first_to_front(found)]
+    yield "found by", f"{found.launcher} on {_few(hosts)}"
+    if found.missing:
+        yield "missing", f"{_few(found.missing)}: {found.launcher} names them, and no agent has told of the job there"
+
+
+def _first_to_front(found: FoundBy) -> list[str]:
+    return sorted(found.hosts, key=lambda host: host != found.first)
+
+
+def _few(names: Sequence[str]) -> str:
+    """Returns some names, and how many more there are."""
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join([*names[:_NAMED], *more])
 
 
 def _waits(port: PortWait) -> Iterator[tuple[str, str]]:

@@ -174,6 +174,7 @@ def run_jobs(options: argparse.Namespace) -> int:
     answer = _client(options).get("/v1/jobs", JobList)
     if options.json:
         return show_document(answer)
+    any_is_found = any(job.parts for job in answer.jobs)
     rows = [
         (
             job.id,
@@ -182,10 +183,21 @@ def run_jobs(options: argparse.Namespace) -> int:
             f"{job.iterations_done:g}" + (f"/{job.spec.iterations:g}" if job.spec.iterations is not None else ""),
             _metric(job),
             job.spec.stage or "-",
+            *([_found_by(job)] if any_is_found else []),
         )
         for job in answer.jobs
     ]
-    return show_table(("job", "state", "class", "iterations", "metric", "stage"), rows)
+    titles = ("job", "state", "class", "iterations", "metric", "stage", *(["found by"] if any_is_found else []))
+    return show_table(titles, rows)
+
+
+def _found_by(job: JobState) -> str:
+    """Returns what has started a job that agents have found, and on how many hosts; - for another job."""
+    if not job.parts:
+        return "-"
+    launcher = next((part.launcher for part in job.parts.values() if part.is_first), None)
+    known = launcher or next(iter(job.parts.values())).launcher
+    return f"{known} on {len(job.parts)} host{'s' if len(job.parts) > 1 else ''}"
 
 
 def _metric(job: JobState) -> str:

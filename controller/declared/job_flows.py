@@ -213,6 +213,11 @@ class ClaimedTraffic:
                 flows.add((host, other, port, None))
         return cls(sorted(flows, key=in_order))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is claimed."""
+        return not self.flows and not self.listeners.ends
+
     def covers(self, flow: FlowKey) -> bool:
         """Returns whether all packets of a flow are claimed."""
         if covers(self._keys, flow):

@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.families.run import Ending
-from controller.wire import Bytes, Iterations, JobSpec, MetricValue, Name, TcpPort
+from controller.wire import (
+    Bytes,
+    Iterations,
+    JobSpec,
+    Label,
+    MetricSpec,
+    MetricValue,
+    Name,
+    RunLength,
+    TcpPort,
+    UserName,
+)
 
 Time = float
 Count = Annotated[int, Field(ge=0)]
@@ -24,9 +35,13 @@ class JobBody(Body):
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``registrar``: the host
     whose token registered the job; None: an operator. Older journals lack the fields with a default here and below.
+
+    ``spec`` of None: the job is joined of its parts, which have records of their own. ``told`` are the lists of hosts
+    that these parts tell, by short names.
     """
 
-    spec: JobSpec
+    spec: JobSpec | None
+    told: dict[str, tuple[Name, ...]] = {}
     run: Annotated[int, Field(ge=1)]
     arrival: Time
     registered_at: Time
@@ -35,6 +50,31 @@ class JobBody(Body):
     lost_since: Time | None = None
     stage: Name | None
     registrar: Name | None = None
+
+
+class PartBody(Body):
+    """What one host knows of a job: the fields of ``controller.declared.parts``' HostPart and Part.
+
+    ``told`` names the list of hosts in the job's record; None: the part tells none.
+    """
+
+    host: Name
+    began: Time
+    by_host: bool
+    over: Literal["ended", "removed"] | None
+    over_at: Time | None
+    launcher: Name
+    user: UserName | None
+    family: Label | None
+    model: Label | None
+    metric: MetricSpec | None
+    target: MetricValue | None
+    iterations: RunLength | None
+    world_size: Count | None
+    ranks: Count | None
+    is_first: bool
+    told: str | None
+    arrival: Time | None
 
 
 class TallyBody(Body):

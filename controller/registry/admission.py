@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from controller.declared.declared import Declared
 from controller.declared.job_flows import repeated_ports, unknown_hosts
 from controller.declared.owners import Owners
-from controller.refusals import Conflict, Invalid
+from controller.refusals import Conflict, Invalid, NotAllowed
 from controller.registry.job.record import JobRecord
 
 MAX_JOBS = 10_000
@@ -25,6 +25,21 @@ def check_room(live: Sequence[JobRecord]) -> None:
     """Raises Conflict where there is no room for another job beside those that run."""
     if len(live) >= MAX_JOBS:
         raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
+
+
+def check_takes_parts(live: JobRecord, spec: Declared) -> None:
+    """Raises NotAllowed where a host's token would register a job whole that runs on hosts, and leave out one of them.
+
+    So it would for a job of another user.
+    """
+    if live.parts is None:
+        return
+    if spec.user != live.spec.user:
+        raise NotAllowed(f"job {live.id} belongs to another user")
+    if not live.parts.running <= spec.hosts:
+        raise NotAllowed(
+            f"job {live.id} runs on hosts that this spec leaves out; only an operator may take it from them"
+        )
 
 
 def check_claims(

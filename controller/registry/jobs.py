@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 
 from controller.declared.declared import Declared
 from controller.declared.owners import Owners
+from controller.declared.parts.host_part import HostPart
+from controller.declared.parts.joined import join
+from controller.declared.parts.parts_of_job import PartsOfJob
 from controller.journal.bodies import TombstoneBody
 from controller.journal.store import Store
 from controller.model import Progress
@@ -82,6 +85,10 @@ class Jobs:
         """Returns the jobs that wait in the journal."""
         return tuple(self._waiting_for_host.values())
 
+    def is_waiting_for_host(self, job_id: str) -> bool:
+        """Returns whether a job waits in the journal."""
+        return job_id in self._waiting_for_host
+
     def admit_waiting(self, hosts: Set[str]) -> list[str]:
         """Let the waiting jobs whose hosts are all among ``hosts`` run again. Returns their ids."""
         admitted = [job for job in self._waiting_for_host.values() if job.hosts <= hosts]
@@ -105,6 +112,13 @@ class Jobs:
         job = self._records.get(job_id) or self._waiting_for_host.get(job_id)
         return job.spec.user if job is not None else None
 
+    def over_at(self, job_id: str) -> float | None:
+        """Returns when the last run of a job was over, as far as that is remembered; None: it runs, or never ran."""
+        if (job := self._records.get(job_id)) is not None:
+            return job.ended_at
+        tombstone = self._tombstones.get(job_id)
+        return tombstone.gone_at if tombstone is not None else None
+
     def links_of(self, host: str) -> int:
         """Returns how many links a host has named, over all jobs."""
         return sum(job.traffic.links_of(host) for job in self._records.values())
@@ -112,24 +126,40 @@ class Jobs:
     # Registration and removal ------------------------------------------------------------------------------------
 
     def start_run(
-        self, job_id: str, spec: Declared, *, arrival: float | None, now: float, registrar: str | None
+        self,
+        job_id: str,
+        spec: Declared,
+        *,
+        arrival: float | None,
+        now: float,
+        registrar: str | None,
+        parts: PartsOfJob | None = None,
     ) -> None:
-        """Add a new run of a job, which claims its traffic. ``arrival`` of None stands for ``now``."""
+        """Add a new run of a job, which claims its traffic. ``arrival`` of None stands for ``now``.
+
+        ``parts``: those that ``spec`` joins; None: the job is registered whole.
+        """
         job = self._new_run(job_id, spec, now if arrival is None else arrival, now)
-        job.registrar = registrar
-        self._records.pop(job_id, None)
+        job.registrar, job.parts = registrar, parts
+        if (old := self._records.pop(job_id, None)) is not None:
+            records.remove_parts(self._store, old)
         if (waiting := self._waiting_for_host.pop(job_id, None)) is not None:
             self._give_up_waiting(waiting)
+            records.remove_parts(self._store, waiting)
         if self._tombstones.pop(job_id, None) is not None:
             self._store.remove("grave", job_id)
         self._records[job_id] = job
         self._store.replace_points(job_id, ())
         self.owners.add(job_id, spec.claims)
         records.save_job(self._store, job)
+        for host in job.parts.remembered if job.parts is not None else ():
+            records.save_part(self._store, job, host)
         self._tell(job)
 
     def replace_spec(self, job: JobRecord, spec: Declared, *, arrival: float | None, registrar: str | None) -> None:
-        """Give a job that runs another spec. ``arrival`` of None leaves it as it is."""
+        """Give a job that runs another spec, as a whole. ``arrival`` of None leaves it as it is."""
+        records.remove_parts(self._store, job)
+        job.parts = None
         if job.spec.metric != spec.metric:
             job.forget_history()
             self._store.replace_points(job.id, ())
@@ -142,6 +172,35 @@ class Jobs:
         self.owners.add(job.id, spec.claims)
         records.save_job(self._store, job)
         self._tell(job)
+
+    def put_part(self, job: JobRecord, part: HostPart) -> None:
+        """Take the part of a host in a job that is joined of parts, and declare anew what they say together.
+
+        Where it is the first that says where rank 0 runs, the progress so far is not that of rank 0, and is dropped.
+        """
+        assert job.parts is not None
+        is_first_of_all = part.part.is_first and not job.parts.had_first
+        lists, arrival = set(job.parts.lists), min(job.arrival, part.began)
+        job.parts.put(part)
+        records.save_part(self._store, job, part.host)
+        if job.parts:
+            self._join(job, is_other_progress=is_first_of_all)
+        if arrival != job.arrival or lists != set(job.parts.lists):
+            job.arrival = arrival
+            records.save_body(self._store, job)
+        self._tell(job)
+
+    def _join(self, job: JobRecord, *, is_other_progress: bool) -> None:
+        assert job.parts is not None
+        spec = join(job.parts)
+        if (is_other_progress and len(job.history)) or job.spec.metric != spec.metric:
+            job.forget_history()
+            self._store.replace_points(job.id, ())
+        hosts = job.hosts
+        if spec != job.spec:
+            job.set_spec(spec)
+        if not hosts <= job.hosts and job.leave_hosts():
+            records.save_seen(self._store, job)
 
     def release_flows(self, job_id: str, spec: Declared) -> Steps[None]:
         """Take connections that other jobs were seen with, but that ``spec`` declares, away from those jobs."""
@@ -177,6 +236,8 @@ class Jobs:
         """End a job, which gives its claims back. ``is_given_up``: it was lost, and nobody has reported its end."""
         if job.ended_at is None:
             self.owners.remove(job.id, job.spec.claims)
+        if job.parts is not None:
+            job.parts.forget_lists()
         job.ended_at = ended_at
         job.is_given_up = is_given_up
         job.lost_since = None
@@ -184,6 +245,12 @@ class Jobs:
         records.save_job(self._store, job)
         self.families.keep(job, ended_at)
         self._tell(job)
+
+    def reopen(self, job: JobRecord) -> None:
+        """Let a job go on that has ended because it ran on no host that was known."""
+        job.ended_at = None
+        self.owners.add(job.id, job.spec.claims)
+        records.save_job(self._store, job)
 
     def lose(self, job: JobRecord, now: float) -> None:
         """Note that a job is lost."""
@@ -274,7 +341,7 @@ class Jobs:
         """Remove a job from the journal, and leave a tombstone."""
         gone_at = job.ended_at if job.ended_at is not None else self._clock()
         self._tombstones[job.id] = tombstone = TombstoneBody(run=job.run, gone_at=gone_at)
-        records.remove_job(self._store, job.id, tombstone)
+        records.remove_job(self._store, job, tombstone)
         if len(self._tombstones) > MAX_TOMBSTONES:
             self._forget_tombstone()
 

@@ -36,11 +36,15 @@ class Leases:
         agent = self.agents.get(host)
         return agent is not None and agent.alive(self._steady(), self.seconds)
 
+    def is_silent(self, host: str) -> bool:
+        """Returns whether the host's agent has reported, and its lease is over."""
+        return host in self.agents and not self.is_alive(host)
+
     def agent(self, host: str) -> AgentWord:
         """Returns whether the host's agent reports, is silent for longer than a lease, or was never heard of."""
         if self.is_alive(host):
             return "reporting"
-        return "silent" if host in self.agents else "none"
+        return "silent" if self.is_silent(host) else "none"
 
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""

@@ -13,18 +13,30 @@ from pydantic import ValidationError
 from controller.families.families import Families
 from controller.families.names import FamilyKey, Owner
 from controller.families.run import EarlierRun, RunKey
-from controller.journal.bodies import Body, HostBody, JobBody, RunBody, SeenBody, StageBody, TallyBody, TombstoneBody
+from controller.journal.bodies import (
+    Body,
+    HostBody,
+    JobBody,
+    PartBody,
+    RunBody,
+    SeenBody,
+    StageBody,
+    TallyBody,
+    TombstoneBody,
+)
 from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
 from controller.pieces import Steps
 from controller.registry.host_record import HostRecord
 from controller.registry.job.history import MAX_POINTS
+from controller.registry.job.part_bodies import part_text
 from controller.registry.job.record import JobRecord
 
 AnyBody = TypeVar("AnyBody", bound=Body)
 MAX_ROWS = 4 * MAX_POINTS
 """Write a job's points anew, thinned, when the journal holds more rows of it than this."""
+PARTS_A_STEP = 250
 _WRONG_CHECKSUM = "its checksum is wrong, so it is not what the controller wrote"
 
 
@@ -47,12 +59,17 @@ class State:
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
     """Returns the state that a journal holds. Every lease runs anew. Raises StoreError for a damaged record."""
-    state = State(stages=set(_bodies(contents, "stage", StageBody)))
+    state, known = State(stages=set(_bodies(contents, "stage", StageBody))), set(known_hosts)
     for name, host in _bodies(contents, "host", HostBody).items():
         state.agents[name] = HostRecord.from_body(host, now)
     tallies, seen = _bodies(contents, "tally", TallyBody), _bodies(contents, "seen", SeenBody)
+    parts: dict[str, list[PartBody]] = {}
+    for part_id, part in _bodies(contents, "part", PartBody).items():
+        parts.setdefault(part_id.partition("/")[0], []).append(part)
     for job_id, body in _bodies(contents, "job", JobBody).items():
-        job = JobRecord.from_body(job_id, body)
+        if body.spec is None and not any(part.over != "removed" for part in parts.get(job_id, ())):
+            raise _damaged(contents, f"its record of job {job_id!r} is damaged: it has neither a spec nor a part")
+        job = JobRecord.from_body(job_id, body, parts.get(job_id, ()))
         written = contents.points.get(job_id, ())
         job.rows = len(written)
         for point in written:
@@ -63,7 +80,8 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
             job.add_tally(tallies[job_id])
         if job_id in seen:
             job.add_seen(seen[job_id])
-        (state.jobs if job.hosts <= set(known_hosts) else state.waiting_for_host)[job_id] = job
+        job.leave_out_parts(known)
+        (state.jobs if job.hosts <= known else state.waiting_for_host)[job_id] = job
     tombstones = sorted(_bodies(contents, "grave", TombstoneBody).items(), key=lambda item: item[1].gone_at)
     state.tombstones.update(tombstones)
     for run in _bodies(contents, "run", RunBody).values():
@@ -84,6 +102,7 @@ def dump(state: State, batch: Batch) -> Steps[None]:
         put(batch, "tally", job.id, job.tally_text())
         if (seen := job.to_seen()) is not None:
             put(batch, "seen", job.id, seen.model_dump_json())
+        yield from _dump_parts(job, batch)
         batch.points[job.id] = as_points(job.history.points())
     yield
     for stage in state.stages:
@@ -99,11 +118,37 @@ def dump(state: State, batch: Batch) -> Steps[None]:
             put(batch, "run", _run_id(run.key), _run_text(family, run))
 
 
+def _dump_parts(job: JobRecord, batch: Batch) -> Steps[None]:
+    if job.parts is None:
+        return
+    for number, part in enumerate(list(job.parts.remembered.values())):
+        put(batch, "part", part_id(job.id, part.host), part_text(part, job.parts.lists))
+        if number % PARTS_A_STEP == PARTS_A_STEP - 1:
+            yield
+
+
 def save_job(store: Store, job: JobRecord) -> None:
-    """Note a job without its points."""
+    """Note a job without its points and its parts."""
     save_body(store, job)
     save_tally(store, job)
     save_seen(store, job)
+
+
+def save_part(store: Store, job: JobRecord, host: str) -> None:
+    """Note the part that a host has in a job."""
+    if job.parts is not None and (part := job.parts.get(host)) is not None:
+        store.put("part", part_id(job.id, host), part_text(part, job.parts.lists))
+
+
+def remove_parts(store: Store, job: JobRecord) -> None:
+    """Note that no part of a job is remembered any more."""
+    for host in job.parts.remembered if job.parts is not None else ():
+        store.remove("part", part_id(job.id, host))
+
+
+def part_id(job_id: str, host: str) -> str:
+    """Returns the id of a part's record. No name of a job or a host has a slash."""
+    return f"{job_id}/{host}"
 
 
 def save_body(store: Store, job: JobRecord) -> None:
@@ -129,12 +174,13 @@ def save_host(store: Store, name: str, agent: HostRecord) -> None:
     store.put("host", name, agent.to_body().model_dump_json())
 
 
-def remove_job(store: Store, job_id: str, tombstone: TombstoneBody) -> None:
+def remove_job(store: Store, job: JobRecord, tombstone: TombstoneBody) -> None:
     """Note that a job was removed, and when."""
     for kind in ("job", "tally", "seen"):
-        store.remove(kind, job_id)
-    store.replace_points(job_id, ())
-    store.put("grave", job_id, tombstone.model_dump_json())
+        store.remove(kind, job.id)
+    remove_parts(store, job)
+    store.replace_points(job.id, ())
+    store.put("grave", job.id, tombstone.model_dump_json())
 
 
 def save_run(store: Store, family: FamilyKey, run: EarlierRun) -> None:

@@ -19,11 +19,12 @@ from controller.journal.store import Store
 from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.pieces import Steps
 from controller.refusals import NotFound
-from controller.registry.admission import check_claims, check_room, check_spec
+from controller.registry.admission import check_claims, check_room, check_spec, check_takes_parts
 from controller.registry.job.record import JobRecord
 from controller.registry.job.view import JobDescription, JobProgress, JobView
 from controller.registry.jobs import JobListener, Jobs
 from controller.registry.leases import AgentWord, Leases
+from controller.registry.parts import Parts
 from controller.registry.records import dump, load, save_host
 from controller.registry.report_merge import BatchOrigin
 from controller.registry.reports import BatchOutcome, Reports
@@ -76,6 +77,7 @@ class Registry:
         self._leases = Leases(state.agents, steady, lease_seconds)
         self._watch = Watch()
         self._reports = Reports(self._jobs, self._watch, self._names)
+        self.parts = Parts(self._jobs, self._leases, self._names, clock, self._trigger)
         for job in self._jobs.waiting_for_host():
             gone = ", ".join(sorted(job.hosts - self.hosts.keys()))
             LOG.warning(
@@ -129,12 +131,14 @@ class Registry:
         None: an operator. ``is_known`` returns whether the caller may learn of a job, by its id and user; None: of all.
         Yields where others may go on; the job is registered, or refused, before the first time.
         Raises Invalid, or Conflict where another job claims the same traffic, or where the host's share of the room is
-        used up.
+        used up, or NotAllowed where a host's token would take a job from its parts. A spec takes the place of parts.
         """
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
-        if live is not None and live.spec == spec:
+        if live is not None and live.spec == spec and live.parts is None:
             return Change.UNCHANGED
+        if live is not None and registrar is not None:
+            check_takes_parts(live, spec)
         check_spec(spec, self.hosts.keys())
         now = self._clock()
         # A host's clock may be ahead; a job that arrives in the future would never age.
@@ -244,6 +248,11 @@ class Registry:
         """Yields the id and the spec of each job that has not ended, those that wait for their hosts included."""
         jobs = (*self._jobs.live(), *self._jobs.waiting_for_host())
         return ((job.id, job.spec) for job in jobs if job.ended_at is None)
+
+    def part_hosts(self, job_id: str) -> frozenset[str]:
+        """Returns the hosts where a job runs that is joined of parts; of another job none."""
+        job = self._jobs.get(job_id)
+        return job.parts.running if job is not None and job.parts is not None else frozenset()
 
     @property
     def put_stages(self) -> frozenset[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.declared.batch import Batch, FlowPart, JobPart, TrafficPart
 from controller.pieces import Steps
+from controller.registry.job.part_reports import Counted, counted
 from controller.registry.job.record import JobRecord
 from controller.registry.jobs import Jobs
+from controller.registry.parts import end_if_over
 from controller.registry.report_merge import (
     BatchOrigin,
     Known,
@@ -87,11 +89,12 @@ class Reports:
         if job is None:
             yield
             return
-        merged = yield from merge_job_part(job, part, origin)
+        counts = Counted(part) if job.parts is None else counted(job.parts, origin.host, part, origin.sent_at)
+        merged = yield from merge_job_part(job, counts.news, origin)
         self._jobs.save_points(job, merged.new_points, is_thinned=merged.is_thinned)
-        for reason in merged.refused:
+        for reason in (*merged.refused, *filter(None, [counts.refused])):
             outcome.refuse(job.id, reason)
-        for reason in merged.left_out:
+        for reason in (*merged.left_out, *filter(None, [counts.left_out])):
             outcome.leave_out(job.id, reason)
         if job.ended_at is None and self._jobs.has(job):
             if self._watch.crosses(job, merged.previous):
@@ -99,8 +102,24 @@ class Reports:
             if merged.ended_at is not None:
                 self._jobs.end(job, merged.ended_at)
                 outcome.triggers.append(Trigger.END)
+            elif counts.ends_part:
+                self._end_part(job, part, origin, outcome)
         outcome.reported[job.id] = job
         yield
+
+    def _end_part(self, job: JobRecord, news: JobPart, origin: BatchOrigin, outcome: BatchOutcome) -> None:
+        """Note that a job runs no more on the host, and so perhaps nowhere."""
+        ended_at = origin.controller_time(news.as_of)
+        known = job.parts.get(origin.host) if job.parts is not None else None
+        if known is None or not known.is_running:
+            return
+        if not job.is_of_run(ended_at):
+            outcome.refuse(job.id, "the end is from before this run of the job; is the host's clock right?")
+            return
+        job.reported_by[origin.host] = False
+        self._jobs.put_part(job, replace(known, over="ended", over_at=ended_at))
+        if end_if_over(self._jobs, job):
+            outcome.triggers.append(Trigger.END)
 
     def _merge_flow(self, part: FlowPart, origin: BatchOrigin, outcome: BatchOutcome) -> None:
         job = self._find(part.job, origin, outcome)

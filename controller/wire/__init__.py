@@ -18,12 +18,15 @@ from controller.wire.base import (
     PRINTABLE_PATTERN,
     Bytes,
     Iterations,
+    Label,
     Message,
     MetricValue,
     Name,
     Positive,
+    RunLength,
     Seconds,
     TcpPort,
+    UserName,
 )
 from controller.wire.events import (
     EventDocument,
@@ -52,12 +55,13 @@ from controller.wire.jobs import (
     JobList,
     JobSpec,
     JobState,
-    MetricSpec,
     PredictedTarget,
     StageSpec,
     StageState,
     TaskSpec,
 )
+from controller.wire.metric import MetricSpec
+from controller.wire.parts import MAX_PART_HOSTS, FoundBy, PartAnswer, PartSpec, PartState
 from controller.wire.plans import Explanation, HostPlan, JobAtPort, Mark, Peers, PlanView, PortWait, Settings
 from controller.wire.reports import (
     MAX_BATCH_LINKS,
@@ -97,6 +101,7 @@ __all__ = [
     "MAX_FLOWS",
     "MAX_LINKS",
     "MAX_METRIC",
+    "MAX_PART_HOSTS",
     "MAX_PEERS",
     "MAX_POINTS",
     "MAX_POSITIVE",
@@ -118,6 +123,7 @@ __all__ = [
     "FamilySummary",
     "FlowSeen",
     "FlowSpec",
+    "FoundBy",
     "GapEvent",
     "HistoryView",
     "HostEvent",
@@ -135,6 +141,7 @@ __all__ = [
     "JobSpec",
     "JobState",
     "JobTraffic",
+    "Label",
     "LatencyState",
     "LinkEnd",
     "LinkSeen",
@@ -147,6 +154,9 @@ __all__ = [
     "NetworkHost",
     "NetworkLink",
     "NetworkSwitch",
+    "PartAnswer",
+    "PartSpec",
+    "PartState",
     "PeerBytes",
     "Peers",
     "PlanEvent",
@@ -162,6 +172,7 @@ __all__ = [
     "ReloadAnswer",
     "ReportAnswer",
     "ReportRefusal",
+    "RunLength",
     "Seconds",
     "SettingChange",
     "Settings",
@@ -175,4 +186,5 @@ __all__ = [
     "TaskSpec",
     "TcpPort",
     "Threshold",
+    "UserName",
 ]

@@ -15,12 +15,18 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Allow no control characters, and none that change the direction of text: it is shown on terminals and in logs."""
 
+UserName = Annotated[str, StringConstraints(min_length=1, max_length=127, pattern=PRINTABLE_PATTERN)]
+"""The name of a Unix user."""
+Label = Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)]
+"""A name for people, such as that of a model. It may be empty."""
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 MAX_BYTES = 1e18
 Bytes = Annotated[float, Field(ge=0, le=MAX_BYTES)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
 MIN_POSITIVE, MAX_POSITIVE = 1e-9, 1e9
+RunLength = Annotated[float, Field(ge=1e-9, le=1e15)]
+"""The iterations of a whole run."""
 Positive = Annotated[float, Field(ge=MIN_POSITIVE, le=MAX_POSITIVE)]
 MAX_METRIC = 1e30
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]

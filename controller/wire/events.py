@@ -8,7 +8,8 @@ from pydantic import Field
 
 from controller.wire.audit import AuditRecord
 from controller.wire.base import Message, Name
-from controller.wire.jobs import DemandSpec, MetricSpec, PredictedTarget
+from controller.wire.jobs import DemandSpec, PredictedTarget
+from controller.wire.metric import MetricSpec
 from controller.wire.plans import Settings
 from controller.wire.state import PortState
 
@@ -77,6 +78,10 @@ class JobDescription(Message):
     demand: Annotated[tuple[DemandSpec, ...], Field(strict=False)] | None
     """The bytes that one iteration sends between hosts, as declared; without it, as measured. null: it is not known, or
     it has more than 256 pairs of hosts."""
+    launcher: Name | None = None
+    """What has started it, of a job that agents have found. null: it was registered whole."""
+    first_host: Name | None = None
+    """The host that rank 0 of such a job runs on. null: it is not known."""
 
 
 class JobEvent(Message):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from controller.model import Role
-from controller.wire.base import PRINTABLE_PATTERN, Bytes, Message, MetricValue, Name, Positive, Seconds, TcpPort
-
-
-class MetricSpec(Message):
-    """The metric that a job's progress is measured by."""
-
-    name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=PRINTABLE_PATTERN)] = "accuracy"
-    """The name of the metric, for people."""
-    direction: Literal["max", "min"] = "max"
-    """Whether a larger (max) or a smaller (min) value is better."""
+from controller.wire.base import (
+    Bytes,
+    Label,
+    Message,
+    MetricValue,
+    Name,
+    Positive,
+    RunLength,
+    Seconds,
+    TcpPort,
+    UserName,
+)
+from controller.wire.metric import MetricSpec
+from controller.wire.parts import PartState
 
 
 class TaskSpec(Message):
@@ -83,7 +87,7 @@ class JobSpec(Message):
     target: MetricValue | None = None
     """A value of the metric that the user calls done: t90 is then the time to this value. Without it: the value that
     closes 90 % of the gap between the start of the metric and its converged value."""
-    iterations: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
+    iterations: RunLength | None = None
     """The length of the whole run in iterations, where it is known."""
     compute_seconds: Seconds = 0.0
     """The seconds of one iteration without communication."""
@@ -93,12 +97,12 @@ class JobSpec(Message):
     """When the job was submitted, in seconds since the Unix epoch. Without it: now."""
     stage: Name | None = None
     """The hyper-parameter stage that the job belongs to."""
-    model: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    model: Label | None = None
     """The name of the trained model, for people."""
-    family: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    family: Label | None = None
     """The name under which runs of the same training are kept, for what they say of the next one. Without it: model.
     An empty name: the job has no family."""
-    user: Annotated[str, StringConstraints(min_length=1, max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    user: UserName | None = None
     """The Unix user whose job it is. A family belongs to its user. Without it: to the host whose token registered the
     job, or to the operators."""
 
@@ -148,6 +152,10 @@ class JobState(Message):
     """Where the measured demand differs much from the declared one."""
     targets: dict[str, PredictedTarget] = Field(default_factory=dict)
     """The targets that the policy predicts, as in the event job."""
+    parts: dict[Name, PartState] = Field(default_factory=dict)
+    """What each host knows of the job, of a job that agents have found. Empty: it was registered whole."""
+    missing: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    """The hosts that the launcher names and that have no part: is there an agent?"""
 
 
 class JobList(Message):

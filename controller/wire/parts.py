@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from controller.wire.base import PRINTABLE_PATTERN, Message, MetricValue, Name, Seconds
-from controller.wire.jobs import MetricSpec
+from controller.wire.base import Label, Message, MetricValue, Name, RunLength, Seconds, UserName
+from controller.wire.metric import MetricSpec
 
-_Label = Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)]
-_Processes = Annotated[int, Field(ge=1, le=10_000_000)]
+MAX_PART_HOSTS = 4096
+"""Allow this many hosts in one part, as many as a job may have tasks."""
+Processes = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class PartSpec(Message):
@@ -18,25 +19,71 @@ class PartSpec(Message):
 
     launcher: Name
     """What has started the job, such as slurm or torchrun."""
-    user: Annotated[str, StringConstraints(min_length=1, max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
-    """The Unix user whose job it is, or the namespace in Kubernetes."""
-    family: _Label | None = None
-    """The name under which runs of the same training are kept."""
-    model: _Label | None = None
+    user: UserName | None = None
+    """The Unix user whose job it is, or the namespace in Kubernetes. It is the same in all parts of a job."""
+    family: Label | None = None
+    """As in JobSpec. Of family, model, metric, target and iterations counts what the part with is_first tells; without
+    such a part, the word of the first host in alphabetical order that knows it."""
+    model: Label | None = None
     """The name of the trained model, for people."""
     metric: MetricSpec | None = None
-    """The metric that the job reports."""
+    """The metric that the job reports. Without it: as in JobSpec."""
     target: MetricValue | None = None
     """A value of the metric that the user calls done."""
-    iterations: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
+    iterations: RunLength | None = None
     """The length of the whole run in iterations, where it is known."""
-    world_size: _Processes | None = None
+    world_size: Processes | None = None
     """How many processes the whole job has."""
-    ranks: _Processes | None = None
+    ranks: Processes | None = None
     """How many of them run on this host."""
     is_first: bool = False
-    """Whether rank 0 runs on this host."""
-    hosts: Annotated[tuple[Name, ...], Field(max_length=4096, strict=False)] = ()
-    """All hosts of the job, as the launcher tells them. Empty: it does not tell them."""
+    """Whether rank 0 runs on this host. Then progress and the end of the run are taken from this host only."""
+    hosts: Annotated[tuple[Name, ...], Field(max_length=MAX_PART_HOSTS, strict=False)] = ()
+    """All hosts of the job, as the launcher tells them, by their names in the settings. Empty: it does not tell them.
+    Where a part tells them, no other host may have a part."""
     arrival: Seconds | None = None
-    """When the job was launched on this host, in seconds since the Unix epoch."""
+    """When the job was launched on this host, in seconds since the Unix epoch, by the host's clock. It distinguishes
+    a new launch of a job that has ended from a late message."""
+
+
+class PartState(Message):
+    """A part of a job, as ``GET /v1/jobs/{id}`` shows it."""
+
+    launcher: Name
+    """What has started the job."""
+    state: Literal["running", "ended"]
+    """running: the job runs on this host. ended: it does not any more."""
+    is_first: bool = False
+    """Whether rank 0 runs on this host."""
+    world_size: int | None = None
+    """How many processes the whole job has. null: it is not known."""
+    ranks: int | None = None
+    """How many of them run on this host. null: it is not known."""
+    arrival: float | None = None
+    """When the job was launched on this host, by the host's clock. null: it is not known."""
+
+
+class PartAnswer(Message):
+    """Answer to ``PUT /v1/jobs/{id}/parts/{host}``."""
+
+    job: Name
+    """The name of the job."""
+    host: Name
+    """The name of the host."""
+    joined: bool
+    """Whether the part counts. false: the job was registered whole, and the part changes nothing."""
+    parts: int = 0
+    """How many parts the job has now."""
+
+
+class FoundBy(Message):
+    """How agents have found a job."""
+
+    launcher: Name
+    """What has started it."""
+    first: Name | None
+    """The host that rank 0 runs on. null: it is not known."""
+    hosts: Annotated[tuple[Name, ...], Field(strict=False)]
+    """The hosts that have a part."""
+    missing: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    """The hosts that the launcher names and that have no part."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from controller.wire.base import Message, Name, TcpPort
+from controller.wire.parts import FoundBy
 
 
 class Mark(Message):
@@ -171,6 +172,8 @@ class Explanation(Message):
     """Where the measured demand differs much from the declared one."""
     ports: Annotated[tuple[PortWait, ...], Field(strict=False)] = ()
     """What the job waits for at the ports that its demand loads: the ports with the longest wait first, at most 16."""
+    found: FoundBy | None = None
+    """How agents have found the job. null: it was registered whole."""
 
 
 class Settings(Message):

@@ -29,6 +29,7 @@ HOSTS = 4096
 TASKS = 4096
 DEMANDS = 65_536
 JOBS = 4096
+PARTS = 1000
 CLIENTS = 16
 IDLE_SECONDS = 3.0
 SETTLE_SECONDS = 1.0
@@ -122,6 +123,7 @@ def _many_jobs(controller: Controller) -> Iterator[tuple[str, Act]]:
     counts = [{"job": f"j{k}", "as_of": now, "peers": peers} for k in range(15)]
     yield f"a report of {15 * len(peers)} peers' bytes", lambda: tell(traffic=counts)
     yield f"a report of {len(flows)} flows", lambda: tell(flows=[{"job": "j9", "flow": flow} for flow in flows])
+    yield f"a job of {PARTS} parts, {CLIENTS} clients", lambda: _put_parts(controller)
     for path in ("/v1/jobs", "/v1/plan", "/v1/plan?policy=sincronia", "/v1/status", "/v1/hosts/h0/plan", "/metrics"):
         yield f"GET {path}, {JOBS + 2} jobs", partial(_ask, controller, "GET", path)
     for job in ("matrix", "ports"):
@@ -149,6 +151,18 @@ def _put_many(controller: Controller, names: list[str]) -> None:
     last = len(names) - 1
     put(last)
     _put(controller, names[last], {"tasks": [{"role": "worker", "host": "h1"}]})
+
+
+def _put_parts(controller: Controller) -> None:
+    """Have each host tell of its part in the same job, as agents do when a large job begins; each names all hosts."""
+    hosts = [f"h{n}" for n in range(PARTS)]
+
+    def put(number: int) -> None:
+        body = {"launcher": "slurm", "user": "ann", "is_first": number == 0, "hosts": hosts}
+        _ask(controller, "PUT", f"/v1/jobs/parts/parts/{hosts[number]}", body)
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(put, range(PARTS)))
 
 
 class _Teller:

@@ -46,6 +46,21 @@ def test_the_overview_says_what_is_in_force_busy_and_wrong(visits: Visits, clust
     )
 
 
+def test_a_job_that_agents_have_found_says_how(visits: Visits, cluster: Cluster) -> None:
+    visit = visits(cluster)
+    try:
+        for host, told in (("h2", {"is_first": True, "hosts": ["h1", "h2", "h9"]}), ("h1", {})):
+            assert cluster.call("PUT", f"/v1/jobs/slurm-7/parts/{host}", {"launcher": "slurm"} | told).ok
+        page = visit.go("jobs/slurm-7", "Job slurm-7")
+        expect(part(page, "State")).to_contain_text("Found by slurm on h2 (rank 0), h1. slurm also names h9: no agent")
+        assert cluster.call("DELETE", "/v1/jobs/slurm-7/parts/h2").ok
+        expect(part(page, "State")).to_contain_text("Found by slurm on h1.")
+        page = visit.go("jobs/vision-large", "Job vision-large")
+        expect(part(page, "State")).not_to_contain_text("Found by")
+    finally:
+        cluster.call("DELETE", "/v1/jobs/slurm-7")
+
+
 def test_where_nothing_enforces_the_order_the_pages_say_so(visits: Visits, tmp_path: Path) -> None:
     controller = Controller(tmp_path, token=False).start()
     try:

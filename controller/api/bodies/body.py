@@ -11,6 +11,7 @@ import eventlet
 from controller.api.http import JSON, Call, HttpError
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
+from controller.declared.parts.part import Part
 from controller.wire import MAX_BODY_BYTES, Settings, StageSpec
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ def read_job(services: Services, call: Call) -> Declared:
     """Returns the body as a job's declaration. Raises HttpError if it is wrong, or 503 if too many bodies wait."""
     declared: Declared = _read(services, call, "job")
     return declared
+
+
+def read_part(services: Services, call: Call) -> Part:
+    """Returns the body as what a host knows of a job. Raises HttpError as ``read_job``."""
+    part: Part = _read(services, call, "part")
+    return part
 
 
 def read_report(services: Services, call: Call) -> Batch:

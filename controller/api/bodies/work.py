@@ -15,8 +15,9 @@ from controller.api.http import HttpError
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.declared.frames import pack, unpack
+from controller.declared.parts.part import Part
 from controller.pieces import Steps
-from controller.wire import HostReport, JobSpec, Settings, StageSpec
+from controller.wire import HostReport, JobSpec, PartSpec, Settings, StageSpec
 
 
 class Kind(Protocol):
@@ -70,6 +71,7 @@ class _Message:
 
 KINDS: dict[str, Kind] = {
     "job": _Values(JobSpec, Declared),
+    "part": _Values(PartSpec, Part),
     "report": _Values(HostReport, Batch),
     "stage": _Message(StageSpec),
     "settings": _Message(Settings),

@@ -35,7 +35,8 @@ def explain(services: Services, call: Call) -> Reply:
         raise HttpError(HTTPStatus.CONFLICT, f"job {job_id} is {state.state}: it is not in the plan")
     plan, snapshot = _tried(services, call) if call.query else _in_force(services)
     users = {other: services.registry.job_user(other) for band in plan.ordering.bands for other in band}
-    return Reply.of(explanation(job_id, plan, snapshot, call.caller, users=users, problems=state.problems))
+    answer = explanation(job_id, plan, snapshot, call.caller, users=users, problems=state.problems)
+    return Reply.of(answer.model_copy(update={"found": state.found_by()}))
 
 
 def _in_force(services: Services) -> tuple[Plan, Snapshot]:

@@ -7,7 +7,14 @@ from http import HTTPStatus
 from typing import Any
 
 from controller.access.caller import Caller
-from controller.api.auth import check_host_privileges, require_free, require_involved, require_known, require_own
+from controller.api.auth import (
+    check_host_privileges,
+    require_free,
+    require_involved,
+    require_known,
+    require_no_others,
+    require_own,
+)
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, Reply
 from controller.api.services import Services
@@ -96,6 +103,7 @@ def delete_job(services: Services, call: Call) -> Reply:
     job_id = call.path["id"]
     require_known(call, job_id, services.registry.job_hosts(job_id))
     require_seen(call.caller, job_id, services.registry.job_user(job_id))
+    require_no_others(call, job_id, services.registry.part_hosts(job_id))
     services.registry.delete_job(job_id, call.received_at)
     services.journal.commit()
     return Reply(HTTPStatus.NO_CONTENT)

@@ -63,6 +63,8 @@ def description_facts(described: JobDescription) -> Facts:
         "hosts": sorted(spec.hosts) if len(spec.hosts) <= MOST_HOSTS else None,
         "servers": sorted(servers) if len(servers) <= MOST_HOSTS else None,
         "demand": [each._asdict() for each in demand] if 0 < len(demand) <= MOST_PAIRS else None,
+        "launcher": described.launcher,
+        "first_host": described.first_host,
     }
 
 

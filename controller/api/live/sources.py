@@ -184,7 +184,9 @@ class Sources:
         if progress is None or described is None:
             self._described.forget(job)
             return {}
-        is_due = self._described.is_due(job, (progress.state, described.spec), self._steady())
+        is_due = self._described.is_due(
+            job, (progress.state, described.spec, described.launcher, described.first_host), self._steady()
+        )
         return {"description": description_facts(described)} if is_due else {}
 
     def _look(self) -> None:

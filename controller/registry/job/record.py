@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
 from controller.declared.job_flows import FlowKey, in_order, wider
 from controller.declared.json_texts import with_members
+from controller.declared.parts.joined import join
+from controller.declared.parts.parts_of_job import PartsOfJob
 from controller.families.history import FamilyHistory
 from controller.families.names import FamilyKey, Owner
-from controller.journal.bodies import JobBody, ReporterBody, SeenBody, TallyBody
+from controller.journal.bodies import JobBody, PartBody, ReporterBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole
 from controller.registry.host_record import HostRecord
 from controller.registry.job.history import History
 from controller.registry.job.measured_demand import Measured, Measurement, disagreements
+from controller.registry.job.part_bodies import part_of, told_lists
 from controller.registry.job.sent_counts import SentCounts
 from controller.registry.job.traffic import Finding, FoundTraffic
 from controller.registry.job.view import JobDescription, JobProgress, JobView, StateWord
@@ -45,7 +48,7 @@ class JobRecord:
     was lost, and nobody has reported its end. ``rows`` counts the job's points in the journal, also those that the
     record keeps no more. ``registrar``: the host whose token gave the spec; None: an operator's. ``reported_by`` has
     the hosts that have reported this run, and whether their agent follows it; a host that only counts bytes is not in
-    it.
+    it. ``parts`` of None: the job was registered whole; else ``spec`` is what they declare together.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class JobRecord:
         registered_at: float,
         since: float | None = None,
         registrar: str | None = None,
+        parts: PartsOfJob | None = None,
     ) -> None:
         self.id = job_id
         self.run = run
@@ -65,6 +69,7 @@ class JobRecord:
         self.registered_at = registered_at
         self.since = since
         self.registrar = registrar
+        self.parts = parts
         self.ended_at: float | None = None
         self.lost_since: float | None = None
         self.last_report: float | None = None
@@ -93,8 +98,23 @@ class JobRecord:
         was_put = spec.stage is None and self.stage != self.spec.stage
         self.stage = self.stage if was_put else spec.stage
         self.spec = spec
-        self.give_up(spec.traffic.covers)
+        if not spec.traffic.is_empty:
+            self.give_up(spec.traffic.covers)
         self._flows = self._found = self._value = None
+
+    def leave_out_parts(self, known: Set[str]) -> None:
+        """Forget the parts of hosts that are not ``known``, so that the job goes on with the others, if there are any.
+
+        Where these had all ended, the job ended with the last of them.
+        """
+        if self.parts is None or self.hosts <= known or self.hosts.isdisjoint(known):
+            return
+        for host in self.hosts - known:
+            self.parts.forget(host)
+        self.set_spec(join(self.parts))
+        self.leave_hosts()
+        if self.parts.is_over and self.ended_at is None:
+            self.ended_at = self.parts.over_at
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -232,8 +252,12 @@ class JobRecord:
 
     @property
     def witnesses(self) -> Set[str]:
-        """The hosts that speak for the job: those that have reported it; before any has, all that take part in it."""
-        return self.hosts & self.reported_by.keys() or self.hosts
+        """The hosts that speak for the job: those that have reported it; before any has, all that take part in it.
+
+        Where a part of the job is over, its host speaks for it no more.
+        """
+        hosts = (self.parts.running if self.parts is not None else None) or self.hosts
+        return hosts & self.reported_by.keys() or hosts
 
     def is_lost(self, hosts: Mapping[str, HostRecord], now: float, lease: float) -> bool:
         """Returns whether every witness that ever reported has been silent for longer than its lease."""
@@ -318,12 +342,18 @@ class JobRecord:
             measured_demand=() if demand is None else demand.demand,
             measured_iterations=0.0 if demand is None else demand.iterations,
             problems=self.problems,
+            parts=self.parts,
         )
 
     def description(self) -> JobDescription:
         """Returns what the job is."""
         measured = self.measured.value
-        return JobDescription(self.spec, self.arrival, self.stage, () if measured is None else measured.demand)
+        demand = () if measured is None else measured.demand
+        leading = self.parts.leading if self.parts is not None else None
+        if leading is None:
+            return JobDescription(self.spec, self.arrival, self.stage, demand)
+        first = leading.host if leading.part.is_first else None
+        return JobDescription(self.spec, self.arrival, self.stage, demand, leading.part.launcher, first)
 
     def progress(self) -> JobProgress:
         """Returns how the job fares."""
@@ -358,8 +388,12 @@ class JobRecord:
             lost_since=self.lost_since,
             stage=self.stage,
             registrar=self.registrar,
+            told={} if self.parts is None else told_lists(self.parts.lists),
         )
-        return with_members(rest.model_dump_json(exclude={"spec"}), spec=self.spec.text)
+        # The parts have records of their own: there may be thousands, and each changes by itself.
+        return with_members(
+            rest.model_dump_json(exclude={"spec"}), spec=self.spec.text if self.parts is None else "null"
+        )
 
     def tally_text(self) -> str:
         """Returns what every report changes, beside the points, as the text of a ``TallyBody``, for the journal."""
@@ -408,16 +442,21 @@ class JobRecord:
         self.found_changed()
 
     @classmethod
-    def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
-        """Returns the job of a journal record, without its tally, its connections and its points."""
+    def from_body(cls, job_id: str, body: JobBody, parts: Iterable[PartBody] = ()) -> JobRecord:
+        """Returns the job of a journal record, without its tally, its connections and its points.
+
+        ``parts`` are the records of its parts; there is one at least where the body has no spec.
+        """
+        joined = PartsOfJob(part_of(part, body.told) for part in parts) if body.spec is None else None
         job = cls(
             job_id,
-            Declared.of(body.spec),
+            Declared.of(body.spec) if body.spec is not None else join(joined or PartsOfJob()),
             run=body.run,
             arrival=body.arrival,
             registered_at=body.registered_at,
             since=body.since,
             registrar=body.registrar,
+            parts=joined,
         )
         job.ended_at = body.ended_at
         job.lost_since = body.lost_since

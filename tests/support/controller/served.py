@@ -49,6 +49,7 @@ class Served:
         eventlet.sleep(0.01)  # the connections that the client has closed end first
         self._thread.kill()
         self._server.server.close()
+        self.services.workers.stop()
         self.yard.stop()
 
 

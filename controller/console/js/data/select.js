@@ -42,6 +42,21 @@ export const hostsOf = byTraffic((job) => {
   return [...new Set([...spec.tasks.map((task) => task.host), ...ends])].sort();
 });
 
+/**
+ * Returns what has started a job that agents have found: its launcher, its hosts, and the first of them, which rank 0
+ * runs on, or null. Returns null for a job that was registered whole.
+ */
+export function foundBy(job) {
+  const hosts = (job.spec?.tasks ?? []).map((task) => task.host);
+  // What an event has said of the spec is newer than the parts.
+  if (job.spec?.launcher !== undefined)
+    return job.spec.launcher && { launcher: job.spec.launcher, first: job.spec.first_host, hosts };
+  const parts = Object.entries(job.parts ?? {});
+  if (parts.length === 0) return null;
+  const first = parts.find(([, part]) => part.is_first);
+  return { launcher: (first ?? parts[0])[1].launcher, first: first?.[0] ?? null, hosts };
+}
+
 /** Returns the running and waiting jobs. */
 export function liveJobs(state) {
   return [...state.jobs.values()].filter((job) => job.state === "running" || job.state === "waiting");

@@ -1,6 +1,6 @@
 /** One job: why it waits, what is known of it, and what would help. */
 
-import { classHistory, classIntervals, hostsOf, enforcement, nextTarget, share } from "../data/select.js";
+import { classHistory, classIntervals, enforcement, foundBy, hostsOf, nextTarget, share } from "../data/select.js";
 import { chart } from "../ui/chart.js";
 import { h } from "../ui/dom.js";
 import { clock, count, counted, duration, moment, names, number } from "../ui/format.js";
@@ -39,7 +39,7 @@ export function makePage(redraw, [id]) {
       const isLive = job.state === "running" || job.state === "waiting";
       if (isLive) ask(source);
       return [
-        header(source, job),
+        header(source, job, explained),
         isLive
           ? why(source.state, job, explained, problem)
           : section("Why it waits", empty(`The job is ${job.state}: it is not in the plan.`)),
@@ -52,7 +52,7 @@ export function makePage(redraw, [id]) {
   };
 }
 
-function header(source, job) {
+function header(source, job, explained) {
   const done = share(job);
   const total = job.iterations_total ?? job.spec?.iterations;
   return section(
@@ -82,7 +82,28 @@ function header(source, job) {
       ),
       fact("Hosts", String(hostsOf(job).length || "–"), names(hostsOf(job))),
     ),
+    finding(job, explained),
   );
+}
+
+/** Says how agents have found the job, and where none has; nothing of a job that was registered whole. */
+function finding(job, explained) {
+  const found = foundBy(job);
+  if (found === null) return null;
+  const others = found.hosts.filter((host) => host !== found.first);
+  const shown = [...(found.first === null ? [] : [`${found.first} (rank 0)`]), ...others];
+  const missing = explained?.found?.missing ?? [];
+  return h(
+    "p",
+    { class: "muted" },
+    `Found by ${found.launcher} on ${listed(shown)}.`,
+    missing.length > 0 ? ` ${found.launcher} also names ${listed(missing)}: no agent has told of the job there.` : null,
+  );
+}
+
+function listed(all) {
+  const more = all.length - MOST_NAMED;
+  return all.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${count(more)} more` : "");
 }
 
 function why(state, job, explained, problem) {

@@ -62,7 +62,7 @@ def test_tokens_are_asked_for_only_where_one_is_set() -> None:
         assert "403" not in named(operation), "an operator may do everything"
     refused = {f"{method} {path}" for method, path, found in operations(described(WITH_HOSTS)) if "403" in named(found)}
     assert {"GET /v1/jobs", "PUT /v1/jobs/{id}", "PATCH /v1/settings"} <= refused
-    assert not refused & {"DELETE /v1/jobs/{id}", "POST /v1/hosts/{host}/reports", "GET /healthz"}
+    assert not refused & {"DELETE /v1/jobs/{id}/parts/{host}", "POST /v1/hosts/{host}/reports", "GET /healthz"}
 
 
 def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iterator[int]:
@@ -76,7 +76,7 @@ def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iter
             return int(reply.status_code)
 
     yield ask(name="h1", token="wrong")
-    yield ask(name="h1", token=HOST, body={"weight": 9, "tasks": [{"role": "ps", "host": "h1"}]} if has_body else None)
+    yield ask(name="h1", token=HOST, body=_forbidden(path) if has_body else None)
     yield ask()
     yield ask(query="?no_such=1")
     if "{" in path:
@@ -89,14 +89,24 @@ def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iter
         yield ask(name="h1", data="{", headers={"Content-Type": "application/json"})
 
 
+def _forbidden(path: str) -> Any:
+    if "/parts/" in path:
+        return {"launcher": "slurm", "user": "another"}
+    return {"weight": 9, "tasks": [{"role": "ps", "host": "h1"}]}
+
+
 def _right(path: str) -> Any:
     if path.endswith("/reports"):
         return {"session": "s", "seq": 1, "sent_at": 1}
+    if "/parts/" in path:
+        return {"launcher": "slurm"}
     return {"jobs": []} if "stages" in path else {}
 
 
 def test_each_call_refuses_with_the_statuses_that_are_named_and_no_other(yard: Controller) -> None:
     yard.call("PUT", "/v1/jobs/a", spec(5000))
+    for host in ("h1", "h2"):
+        yard.call("PUT", f"/v1/jobs/h1/parts/{host}", {"launcher": "slurm", "user": "alice"})
     for method, path, operation in operations(yard.call("GET", "/openapi.json").json()):
         got = {str(status) for status in every_kind(yard, method, path, "requestBody" in operation)}
         assert got <= named(operation), (method, path)

@@ -158,6 +158,21 @@ def test_a_jobs_target_and_its_divergence_are_said(run: Any, yard: Controller) -
     yard.call("DELETE", "/v1/jobs/aimed")
 
 
+def test_a_job_that_agents_have_found_is_shown_with_its_launcher(run: Any, yard: Controller) -> None:
+    assert "found by" not in run("jobs")[1]
+    for host in ("h1", "h2"):
+        body = {"launcher": "slurm", "is_first": host == "h2", "hosts": ["h1", "h2", "gone-1", "gone-2"]}
+        yard.call("PUT", f"/v1/jobs/slurm-7/parts/{host}", body)
+    lines = run("jobs")[1].splitlines()
+    assert lines[0].split("  ")[-1] == "found by"
+    assert {line.split()[0]: line.split("  ")[-1].strip() for line in lines[1:]}["slurm-7"] == "slurm on 2 hosts"
+    wait_until(lambda: run("explain", "slurm-7")[0] == 0, what="a plan")
+    said = run("explain", "slurm-7")[1]
+    assert "found by    slurm on h2 (rank 0), h1\n" in said
+    assert "missing     gone-1, gone-2: slurm names them, and no agent has told of the job there\n" in said
+    yard.call("DELETE", "/v1/jobs/slurm-7")
+
+
 def test_explain(run: Any) -> None:
     status, out, _ = run("explain", "a")
     assert status == 0

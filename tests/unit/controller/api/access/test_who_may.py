@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ GET    /v1/jobs                     operator viewer tenant
 GET    /v1/jobs/{id}                operator viewer tenant
 PUT    /v1/jobs/{id}                operator        tenant host
 DELETE /v1/jobs/{id}                operator        tenant host
+PUT    /v1/jobs/{id}/parts/{host}   operator        tenant host
+DELETE /v1/jobs/{id}/parts/{host}   operator        tenant host
 GET    /v1/jobs/{id}/explain        operator viewer tenant
 PUT    /v1/stages/{id}              operator
 DELETE /v1/stages/{id}              operator
@@ -65,6 +68,8 @@ def body_of(method: str, path: str) -> Any:
         return batch()
     if method != "PUT":
         return {} if method == "PATCH" else None
+    if "/parts/" in path:
+        return {"launcher": "slurm", "user": "ann", "arrival": time.time()}
     return {"jobs": []} if "stages" in path else spec(5000, user="ann")
 
 

@@ -92,6 +92,17 @@ def test_what_a_job_is_is_told_with_each_change_of_its_state_alone(yard: Control
     reader.wait("job", lambda data: data["state"] == "removed")
 
 
+def test_a_job_that_agents_have_found_is_told_with_its_launcher(yard: Controller, reader: EventReader) -> None:
+    yard.call("PUT", "/v1/jobs/slurm-7/parts/h1", {"launcher": "slurm"})
+    told = reader.wait("job", lambda data: data["id"] == "slurm-7")["data"]["description"]
+    assert (told["launcher"], told["first_host"], told["hosts"]) == ("slurm", None, ["h1"])
+    yard.call("PUT", "/v1/jobs/slurm-7/parts/h2", {"launcher": "slurm", "is_first": True})
+    event = reader.wait("job", lambda data: data.get("description", {}).get("first_host") == "h2")
+    assert event["data"]["description"]["hosts"] == ["h1", "h2"]
+    JobEvent.model_validate(event["data"])
+    yard.call("DELETE", "/v1/jobs/slurm-7")
+
+
 def test_the_demand_of_very_many_hosts_is_no_part_of_events(yard: Controller, reader: EventReader) -> None:
     demand = [{"src": f"h{a}", "dst": f"h{b}", "bytes": 1.0} for a in (1, 2, 3) for b in (1, 2, 3) if a != b]
     yard.call("PUT", "/v1/jobs/few", spec(5000, demand=demand))
