@@ -38,6 +38,9 @@ SEARCH_SECONDS, MOST_SEARCH_SECONDS = 1.0, 30.0
 SILENT_SECONDS = 30.0
 """Log that a job has no output which can be read after this time."""
 
+SETTLED_LOOKS = 2
+"""After so many looks the jobs of the processes are known that were there at the first one."""
+
 MAX_JOBS, MAX_JOBS_OF_USER = 512, 128
 """Follow at most so many found jobs, and so many of one user, because any user may begin some."""
 
@@ -76,17 +79,10 @@ class FoundJobs:
         self._covered: frozenset[str] = frozenset()
         self._files: tuple[Job, ...] = ()
         self._looks = 0
+        self.is_settled = False
+        """Whether all jobs are known whose processes were there when the agent began."""
         self._helpers = FolderStamp()
         self._is_helper_news = True
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all jobs are known whose processes were there when the agent began."""
-        return (
-            self._looks > 2
-            and self._processes.is_complete
-            and all(state.told is not None or name in self._covered for name, state in self._states.items())
-        )
 
     @property
     def claimed(self) -> set[str]:
@@ -116,6 +112,11 @@ class FoundJobs:
             state = self._states[job]
             if now - state.last_seen >= (self._restart_seconds if state.group.may_restart else 0.0):
                 yield from self._end(job)
+        self.is_settled |= self._looks > SETTLED_LOOKS and self._processes.is_complete and self._are_told()
+
+    def _are_told(self) -> bool:
+        """Returns whether all jobs that are there were reported, as far as they are."""
+        return all(state.told is not None or job in self._covered for job, state in self._states.items())
 
     def _regroup(self, files: tuple[Job, ...]) -> None:
         """Group the processes anew where any has come or gone, or a job file has."""
@@ -152,8 +153,8 @@ class FoundJobs:
         if is_full:
             self._notices.say(
                 f"found jobs of {group.user}",
-                f"more than {MAX_JOBS_OF_USER} jobs of user {_unix_name(group.user or 0) or group.user}, or {MAX_JOBS} "
-                f"in all, run here: {job} and others are not followed",
+                f"user {_user_of(group) or 'root'} has more than {MAX_JOBS_OF_USER} jobs here, or there are more than "
+                f"{MAX_JOBS} in all: the others are not followed",
             )
         return not is_full
 
