@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.choice import MetricChoice, Wanted
@@ -197,9 +196,7 @@ class Counter:
             self._is_guess,
             self._position.counts_epochs,
         )
-        if described in (self._described, replace(self._described, preset=self._preset, is_guess=self._is_guess)):
-            return []
-        if self._descriptions >= MAX_DESCRIBED:
+        if described == self._described or self._descriptions >= MAX_DESCRIBED:
             return []
         self._described = described
         self._descriptions += 1
