@@ -57,6 +57,26 @@ def test_a_proof_whose_iterations_are_lower_than_the_guess_begins_a_run() -> Non
     assert [e for e in found.events if not isinstance(e, Described)][-3:] == [Ended(), Point(1), Point(2)]
 
 
+def test_a_guess_that_is_proven_goes_on_and_the_proven_preset_reads_the_lines_before() -> None:
+    lines = [f"n {i} q 0.5" for i in range(1, 6)]
+    found = read(*lines, "base", "n 6 q 0.5")
+    assert (found.preset, found.is_guess, found.ends) == ("base", False, 0)
+    assert [i for i, _ in found.points] == [1, 2, 3, 4, 5, 6]
+    epochs = [f"other epoch {e} step {s}/100 loss 0.5" for e in (0, 1, 2) for s in (50, 100)]
+    other = preset(
+        "epochs", marks="^proof", patterns=(Pattern(regex=r"epoch (?P<epoch>\d+) step (?P<step>\d+)/(?P<of>\d+)"),)
+    )
+    found = read(*epochs, "proof", "other epoch 3 step 50/100 loss 0.5", presets=(other, GENERAL))
+    assert (found.preset, found.is_guess, found.ends) == ("epochs", False, 0)
+    assert [i for i, _ in found.points] == [50, 100, 150, 200, 250, 300, 350]
+
+
+def test_after_thousands_of_lines_that_say_nothing_some_are_looked_at() -> None:
+    found = read(*["noise"] * 10_000, *[f"step {i} loss 0.5" for i in range(1, 101)])
+    assert found.preset == "general"
+    assert found.points[-1] == (100, 0.5)
+
+
 def test_a_program_that_is_built_on_another_replaces_it_and_not_the_other_way_round() -> None:
     assert read("base", "n 1 q 0.5", "built", "m 2").preset == "built"
     assert read("built", "m 1", "base", "m 2").preset == "built"
