@@ -14,7 +14,10 @@ PRESET = Preset(
     title="Hugging Face Trainer",
     source="https://huggingface.co/docs/transformers/main_classes/callback#transformers.PrinterCallback",
     marks=r"\{['\"](?:eval_|train_)?(?:loss|runtime)['\"]: .{1,400}['\"]epoch['\"]:",
-    fields=Fields(needs=("epoch",), epoch="epoch"),
+    fields=(
+        Fields(needs=("epoch", "loss", "learning_rate"), epoch="epoch"),
+        Fields(needs=("epoch", "eval_runtime"), epoch="epoch"),
+    ),
     patterns=(
         Pattern(regex=rf"^\s{{0,3}}\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?P<step>{NUMBER})/(?P<total>{NUMBER}) \["),
     ),

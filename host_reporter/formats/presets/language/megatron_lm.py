@@ -9,9 +9,11 @@ PRESET = Preset(
     name="megatron-lm",
     title="Megatron-LM",
     source="https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py",
-    marks=r"iteration\s{1,12}\d+/\s{0,12}\d+ \| consumed |validation loss at (?:iteration|the end of training)",
+    marks=r"^\s{0,4}iteration\s{1,12}\d+/\s{0,12}\d+ \| consumed |validation loss at (?:iteration|the end of training)",
     patterns=(
         Pattern(regex=rf"validation loss at iteration (?P<iteration>{NUMBER})", pairs=True, validation=True),
-        Pattern(regex=rf"\biteration\s{{1,12}}(?P<iteration>{NUMBER})/\s{{0,12}}(?P<total>{NUMBER}) \|", pairs=True),
+        Pattern(
+            regex=rf"^\s{{0,4}}iteration\s{{1,12}}(?P<iteration>{NUMBER})/\s{{0,12}}(?P<total>{NUMBER}) \|", pairs=True
+        ),
     ),
 )

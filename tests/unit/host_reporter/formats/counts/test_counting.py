@@ -134,6 +134,18 @@ def test_a_new_file_that_begins_near_the_start_is_a_new_run() -> None:
     ]
 
 
+def test_a_new_file_may_begin_with_the_head_of_an_epoch() -> None:
+    counter = Counter(Wanted())
+    for epoch in (1, 2, 3):
+        counter.count(Reading(epoch=epoch, epochs=3))
+        counter.count(Reading(step=100, of=100))
+    counter.begin_file()
+    assert counter.count(Reading(epoch=1, epochs=3)) == []
+    assert counter.count(Reading(step=10, of=100)) == [Ended(), Described(iterations=300), Point(10)]
+    assert counter.count(Reading(epoch=2, epochs=3)) == []
+    assert counter.count(Reading(step=10, of=100)) == [Point(110)]
+
+
 def test_a_new_file_that_goes_on_is_the_same_run() -> None:
     counter = Counter(Wanted())
     for i in (10, 1000):
