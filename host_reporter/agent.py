@@ -11,12 +11,17 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from host_reporter.discovery import pid_files
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.found.found_jobs import FoundJobs
+from host_reporter.jobs.found.output import Outputs
 from host_reporter.jobs.jobs_dir import JobsDirectory
+from host_reporter.launchers import registry
+from host_reporter.launchers.processes import Processes
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import Marker
 from host_reporter.marking.reconciler import Reconciler
@@ -24,6 +29,8 @@ from host_reporter.nic.interface import Nic
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
+from host_reporter.readers import unread
+from host_reporter.readers.auto import auto_source
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 from host_reporter.uplink.connection import Address, AddressError
 from host_reporter.uplink.peers import PeerBook
@@ -80,8 +87,19 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     with ExitStack() as ending:
         # At the end all parts are stopped in the opposite order, even if some of them fail.
         ending.callback(log.info, "stopped")
+        _keep_unread_lines(options.unread_log, ending)
         follow = _alone if options.is_alone else _with_controller
         follow(options, address, notices, faults, ending).run()
+
+
+def _keep_unread_lines(file: Path | None, ending: ExitStack) -> None:
+    """Let lines that are not understood be written to a file of this host."""
+    if file is None:
+        return
+    try:
+        ending.callback(unread.close_file, unread.open_file(file))
+    except OSError as error:
+        log.warning("%s: lines that are not understood are not kept: %s", file, error.strerror)
 
 
 def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:
@@ -131,7 +149,7 @@ def _with_controller(
         options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
     )
     receiver = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, receiver, notices, follow=discovery.follow)
+    follower = Follower(directory, receiver, notices, found=_found(options, notices), follow=discovery.follow)
     _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
@@ -160,6 +178,26 @@ def _with_controller(
     reconciler.start()
     discovery.start()
     return follower
+
+
+def _found(options: Options, notices: Notices) -> FoundJobs | None:
+    """Returns what finds jobs; None where the operator wants none to be found."""
+    for name, reason in registry.broken().items():
+        notices.say(f"launcher {name}", f"jobs of launcher {name} are not found: {reason}")
+    launchers = options.launchers()
+    if not launchers:
+        return None
+    processes = Processes(launchers, options.host, notices)
+    outputs = Outputs(options.progress_dir, processes)
+    return FoundJobs(processes, outputs, notices, read=auto_source, pid_of=_pid_of)
+
+
+def _pid_of(file: Path) -> int | None:
+    """Returns the process that a pid file names; None: it names none."""
+    try:
+        return pid_files.read(file).pid
+    except pid_files.PidFileError:
+        return None
 
 
 def _lights(

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+import pwd
 import socket
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Discriminator, Field, StringConstraints, Tag, ValidationError, model_validator
 
 from controller.documents import text_file
 from controller.documents.document import Document, DocumentError
 from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
+from host_reporter.launchers.launcher import Launcher
+from host_reporter.launchers.registry import LauncherError, choose
+from host_reporter.launchers.rules import Rule
 from host_reporter.nic.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+
+STATE_VARIABLE = "STATE_DIRECTORY"
+"""The variable in which systemd names a service's StateDirectory."""
+
+UNREAD_LOG = "unread.log"
 
 MOST_CONFIG_BYTES = 2**20
 """Refuse a file of options that has more bytes."""
@@ -34,42 +43,117 @@ class OptionsError(ValueError):
     """The options cannot be used. The message says where and what is wrong, and what would be right."""
 
 
-class Options(Message):
-    """The agent's options.
+class DiscoverRule(Message):
+    """A rule of the operator's own for discover: which processes are a job. All that it gives must hold."""
 
-    Where ``interface`` is None, the NIC is not touched. Where ``rate_bps`` is None, the controller's settings give the
-    rate. With TensorLights and no ``controller`` option, the agent runs without a controller.
-    """
+    rule: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+    """The name of the rule, with which the names of its jobs begin. No launcher may have it."""
+    cgroup: Annotated[str, StringConstraints(pattern=r"^/[^/\x00-\x1f][^\x00-\x1f]*$", max_length=500)] | None = None
+    """The path of the job's cgroup from the root of the hierarchy; * stands for any text without a slash, and becomes a
+    part of the job's name. Give a path below which no user can make cgroups."""
+    user: Annotated[str, StringConstraints(min_length=1, max_length=63)] | None = None
+    """The Unix user of the processes, by name or number."""
+    variable: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=63)] | None = None
+    """An environment variable that the processes have. Its value becomes a part of the job's name, and the job belongs
+    to the user of the processes."""
+
+    @model_validator(mode="after")
+    def _is_for_something(self) -> Self:
+        if self.cgroup is None and self.user is None and self.variable is None:
+            raise ValueError("a rule needs cgroup, user or variable")
+        return self
+
+
+def _kind(entry: object) -> str:
+    """Returns what an entry of discover is meant to be, so that its fault is named."""
+    return "a launcher" if isinstance(entry, str) else "a rule"
+
+
+_Discovered = Annotated[
+    Annotated[str, Tag("a launcher")] | Annotated[DiscoverRule, Tag("a rule")], Discriminator(_kind)
+]
+
+
+class Options(Message):
+    """The agent's options."""
 
     controller: str = DEFAULT_CONTROLLER
-    host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
+    """The controller's address. With tls-one or tls-rr and without this option, the agent runs without a controller."""
+    host: Name = Field(
+        default_factory=lambda: socket.gethostname().partition(".")[0],
+        json_schema_extra={"default": "the machine's name"},
+    )
+    """This host's name in the controller's settings."""
     token_file: Path | None = Field(default=None, strict=False)
+    """A file with the token, readable by its owner only."""
     ca_file: Path | None = Field(default=None, strict=False)
+    """Certificates to check the controller's with. Without it: the system's."""
     certificate_file: Path | None = Field(default=None, strict=False)
+    """A client certificate with this host's name, in the place of a token."""
     key_file: Path | None = Field(default=None, strict=False)
+    """The private key of certificate_file, without a password."""
     jobs_dir: Path = Field(default=Path(DEFAULT_JOBS_DIR), strict=False)
+    """The folder of job files."""
     progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
+    """The folder where the two-line helper writes."""
+    discover: Annotated[tuple[_Discovered, ...], Field(max_length=64, strict=False)] | None = None
+    """The launchers whose jobs are found without a job file, by name, and rules of the operator's own. Without it: all
+    launchers. An empty list: none."""
+    unread_log: Path | None = Field(default=None, strict=False)
+    """A file for lines of logs that were not understood, which may hold secrets: its owner alone can read it. Without
+    it: unread.log in systemd's StateDirectory, if there is one, else nowhere."""
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
+    """The interface whose traffic is ordered. Without it the NIC is not touched."""
     rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
+    """The interface's rate in bit/s. Without it: the rate in the controller's settings."""
     nic: NicOrder = "plan"
+    """What orders the interface: the controller's plan, or TensorLights with fixed (tls-one) or rotating bands
+    (tls-rr)."""
     rotate_seconds: Annotated[float, Field(ge=1, le=86400)] = ROTATE_SECONDS
+    """With tls-rr: seconds until bands change."""
     period: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    """Seconds between reports, at most."""
     marking: bool = True
+    """Whether this host's packets are marked."""
 
     @property
     def is_alone(self) -> bool:
         """Whether there is no controller to report to."""
         return self.nic != "plan" and "controller" not in self.model_fields_set
 
+    def launchers(self) -> tuple[Launcher, ...]:
+        """Returns the launchers whose jobs are found. Raises LauncherError for one that does not exist."""
+        if self.discover is None:
+            return choose(None)
+        rules = [entry for entry in self.discover if isinstance(entry, DiscoverRule)]
+        return (*map(_rule, rules), *choose(entry for entry in self.discover if isinstance(entry, str)))
+
+
+def _rule(given: DiscoverRule) -> Rule:
+    """Returns a rule of the operator's. Raises LauncherError."""
+    taken = {launcher.name for launcher in choose(None)} | {"k8s"}
+    if given.rule in taken:
+        raise LauncherError(f"rule {given.rule}: a launcher has this name; give the rule another one")
+    user = given.user
+    try:
+        number = None if user is None else int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise LauncherError(f"rule {given.rule}: there is no user {user} here; give its name or number") from None
+    return Rule(given.rule, cgroup=given.cgroup, user=number, variable=given.variable)
+
 
 def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Options:
     """Returns a command line's options. They win over its ``--config``, that over defaults. Raises OptionsError."""
     given = {name: value for name, value in vars(parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None)
+    if "discover" in given:
+        given["discover"] = [name for name in given["discover"].replace(" ", "").split(",") if name]
     values: dict[str, Any] = {}
     written: Document | None = None
     if DIRECTORY_VARIABLE in environment:
         values["progress_dir"] = environment[DIRECTORY_VARIABLE]
+    if STATE_VARIABLE in environment:
+        values["unread_log"] = str(Path(environment[STATE_VARIABLE].partition(":")[0]) / UNREAD_LOG)
     if config is not None:
         written = _read_config(Path(config))
         values |= written.data or {}
@@ -77,9 +161,22 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         options = Options.model_validate_json(json.dumps({**values, **given}, default=str))
     except ValidationError as error:
         field, _, problem = in_lines(described(error, values | given, Options))[0].partition(": ")
-        if written is not None and field in (written.data or {}) and field not in given:
-            raise OptionsError(f"{config}:{written.line((field,))}: {field}: {problem}") from error
+        option = field.partition(".")[0]
+        if written is not None and option in (written.data or {}) and option not in given:
+            raise OptionsError(f"{config}:{written.line((option,))}: {field}: {problem}") from error
         raise OptionsError(f"--{field.replace('_', '-')}: {problem}") from error
+    try:
+        options.launchers()
+    except LauncherError as error:
+        if written is not None and "discover" not in given:
+            raise OptionsError(f"{config}:{written.line(('discover',))}: discover: {error}") from error
+        raise OptionsError(f"--discover: {error}") from error
+    _check_nic(options)
+    return options
+
+
+def _check_nic(options: Options) -> None:
+    """Raises OptionsError where the options of the interface do not fit together."""
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: give --interface too, the interface that has this rate")
     if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
@@ -93,7 +190,6 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2: pip install 'trainyard[nic]'")
     if "rotate_seconds" in options.model_fields_set and options.nic != "tls-rr":
         raise OptionsError("--rotate-seconds: it needs --nic tls-rr")
-    return options
 
 
 def _read_config(path: Path) -> Document:
@@ -128,6 +224,8 @@ def parser() -> argparse.ArgumentParser:
     add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
     add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
+    add("--discover", metavar="LIST", help="launchers whose jobs are found, as in slurm,torchrun (all; '' for none)")
+    add("--unread-log", metavar="FILE", help="log for lines that were not understood; unread.log in STATE_DIRECTORY")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
     add(
         "--rate-bps",

@@ -9,6 +9,7 @@ EXTRA_OF = {
     "console": "client",
     "probe": "client",
     "top": "client",
+    "parse": "client",
     "certs": "controller",
     "check-config": "controller",
     "controller": "controller",

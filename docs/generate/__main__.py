@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.generate import api, changelog, commands, job_file, policies, settings
+from docs.generate import agent, api, changelog, commands, job_file, policies, settings
 
 REFERENCES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings.reference,
+    "agent.md": agent.reference,
     "job-file.md": job_file.reference,
     "commands.md": commands.reference,
     "api.md": api.reference,

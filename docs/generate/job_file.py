@@ -17,6 +17,6 @@ def reference() -> str:
         + heading(2, "Named groups of `progress.pattern`", "groups")
         + table(["group", "meaning"], groups)
         + heading(2, "Keys of a JSON line", "json-lines")
-        + "Such lines are in the file of `progress.jsonl`, and in the progress file of a job without `progress`.\n\n"
-        + table(["key", "meaning"], keys)
+        + "Such lines are in the file of `progress.jsonl` without `fields`, and in the progress file of a job "
+        "without `progress`.\n\n" + table(["key", "meaning"], keys)
     )

@@ -51,8 +51,8 @@ def field_table(name: str, schema: Schema, link: Link, *, word: str, has_default
 
 def allowed(value: Schema, link: Link) -> str:
     """Returns in words what a value may be."""
-    if "anyOf" in value:
-        return " or ".join(allowed(one, link) for one in value["anyOf"])
+    if alternatives := value.get("anyOf", value.get("oneOf")):
+        return " or ".join(allowed(one, link) for one in alternatives)
     if "$ref" in value:
         return link(_model_name(value["$ref"]))
     if "const" in value:
@@ -75,7 +75,12 @@ def model_of(value: Schema) -> str | None:
     """Returns the name of the model that a value or its parts have; None where they have none."""
     if "$ref" in value:
         return _model_name(value["$ref"])
-    parts = [*value.get("anyOf", ()), value.get("items", {}), value.get("additionalProperties", {})]
+    parts = [
+        *value.get("anyOf", ()),
+        *value.get("oneOf", ()),
+        value.get("items", {}),
+        value.get("additionalProperties", {}),
+    ]
     return next((name for part in parts if isinstance(part, Mapping) and part and (name := model_of(part))), None)
 
 

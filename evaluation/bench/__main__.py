@@ -17,7 +17,7 @@ from evaluation.bench.agreement import demo, every_policy
 from evaluation.bench.api import console, events, large_jobs
 from evaluation.bench.dataplane import control, openflow_fuzz, tls_renewal
 from evaluation.bench.figures import Bench
-from evaluation.bench.hosts import agent, callbacks
+from evaluation.bench.hosts import agent, callbacks, found_jobs
 from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
@@ -32,6 +32,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "demo-agreement": demo.run,
     "callbacks": callbacks.run,
     "agent": agent.run,
+    "found-jobs": found_jobs.run,
     "openflow-fuzz": openflow_fuzz.run,
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,

@@ -76,6 +76,7 @@ def _start(
             "--job", job.id, "--rank", str(rank), "--master", f"{emulation.address(job.hosts[0])}:{port}",
             "--hosts", ",".join(job.hosts), "--interface", f"{host}-eth0", "--cgroup", str(group),
             "--jobs-dir", str(folder / "jobs.d" / host), "--progress-dir", str(folder / "progress" / host),
+            "--discover", "",
             "--meet", str(folder / "meeting"), "--arrival", str(job.arrival), "--iterations", str(job.iterations),
             "--out", str(folder / "ranks" / f"{name}.json"), "--", *job.script_arguments,
         ]  # fmt: skip

@@ -25,7 +25,7 @@ from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic
 from host_reporter.discovery.traffic_report import FoundTraffic
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
 from host_reporter.worker import Worker
 
@@ -190,7 +190,9 @@ class Discovery:
     def _set_jobs(self, declared: Mapping[str, JobProcesses]) -> None:
         before, self._followed = self._followed, declared
         self._owners.set_jobs(declared)
-        gone = [job for job in self._jobs if before.get(job) != declared.get(job)]
+        # A job whose processes are declared otherwise now begins anew.
+        stay = {job for job, processes in declared.items() if processes.continues(before.get(job))}
+        gone = [job for job in self._jobs if job not in stay]
         self._reports.end(gone)
         for job in gone:
             del self._jobs[job]
@@ -200,8 +202,6 @@ class Discovery:
             self._reports.begin(job)
             self._jobs[job] = _Job()
             self._uncleared[job] = CLEARED_LOOKS
-        # A job whose processes are declared otherwise now begins anew.
-        stay = {job for job, processes in declared.items() if before.get(job) == processes}
         for table in (self._own, self._ipv6, *self._namespaces.tables()):
             table.drop(before.keys() - stay)
         if declared:

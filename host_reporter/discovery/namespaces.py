@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from host_reporter.discovery.netlink import Diag, open_in
-from host_reporter.discovery.processes import PROC, network_namespace
+from host_reporter.discovery.processes import network_namespace
 from host_reporter.discovery.sock_diag import DiagError
 from host_reporter.discovery.socket_table import SocketTable
 from host_reporter.notices import Notices
+from host_reporter.procfs import PROC
 
 MAX_NAMESPACES = 256
 """Enter no more namespaces beside the agent's own than this."""

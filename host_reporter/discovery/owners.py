@@ -7,14 +7,16 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from host_reporter import procfs
 from host_reporter.discovery import cgroups, pid_files, processes
 from host_reporter.discovery.pid_files import Named, PidFileError
-from host_reporter.discovery.processes import Held, Process, Tree
+from host_reporter.discovery.processes import Held, Tree
 from host_reporter.discovery.sock_diag import Socket
 from host_reporter.discovery.socket_table import Verdict
 from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
+from host_reporter.procfs import Process
 
 MAX_DESCRIPTORS = 50_000
 """One look reads at most so many descriptors of jobs' processes; the rest has its turn at the next look."""
@@ -27,10 +29,10 @@ _NO_STAMP: Stamp = (0, 0, 0, 0)
 
 @dataclass
 class _Job:
-    """What a job file declares of its processes, and what is there now.
+    """What is declared or was found of a job's processes, and what is there now.
 
-    ``ids`` are those of its cgroups; ``tree`` is that of a job with a process. ``brought``: sockets that its processes
-    had opened before they were in its cgroup, by inode.
+    ``ids`` are those of its cgroups; ``tree`` is that of a job without a cgroup. ``brought``: sockets that its
+    processes had opened before they were in its cgroup, by inode.
     """
 
     declared: JobProcesses
@@ -48,6 +50,7 @@ class Owners:
     def __init__(self, notices: Notices, written: WrittenAt | None = None) -> None:
         self._notices = notices
         self._jobs: dict[str, _Job] = {}
+        self._roots: frozenset[Process] = frozenset()
         self._mounted: tuple[cgroups.Hierarchy, ...] = ()
         self._by_group: dict[int, str] = {}
         self._foreign: set[int] = set()
@@ -64,12 +67,14 @@ class Owners:
         for job in self._jobs.keys() - declared.keys():
             for what in ("processes", "fd"):
                 self._notices.clear(f"{what} {job}")
-        self._jobs = {
-            job: known
-            if (known := self._jobs.get(job)) is not None and known.declared == processes
-            else _Job(processes)
-            for job, processes in declared.items()
-        }
+        before, self._jobs = self._jobs, {}
+        for name, place in declared.items():
+            known = before.get(name)
+            if known is None or not place.continues(known.declared):
+                known = _Job(place)
+            known.declared = place
+            self._jobs[name] = known
+        self._roots = frozenset[Process]().union(*(place.roots for place in declared.values()))
         self._foreign.clear()
         self._mounted = cgroups.hierarchies()
 
@@ -78,7 +83,7 @@ class Owners:
         self._is_fresh = False
         self._joined = {}
         for name, job in self._jobs.items():
-            trouble = self._find_group(name, job) if job.declared.cgroup is not None else self._find_tree(job)
+            trouble = self._find(name, job)
             if trouble is None:
                 self._notices.clear(f"processes {name}", f"job {name}: its processes are found")
             else:
@@ -156,6 +161,20 @@ class Owners:
 
     # Inside --------------------------------------------------------------------------------------------------------
 
+    def _find(self, name: str, job: _Job) -> str | None:
+        """See which processes a job has. Returns what is wrong, if anything."""
+        if job.declared.cgroup is not None:
+            return self._find_group(name, job)
+        return self._find_roots(job) if job.declared.roots else self._find_tree(job)
+
+    def _find_roots(self, job: _Job) -> str | None:
+        """See which processes descend from those that were found, without those of another found job among them."""
+        if job.tree is None:
+            job.tree = Tree()
+        job.tree.grow(job.declared.roots)
+        self._follow_tree(job, self._roots - job.declared.roots)
+        return None
+
     def _find_group(self, own: str, job: _Job) -> str | None:
         name = str(job.declared.cgroup)
         if job.group is None or not _is_there(job.group):
@@ -173,7 +192,7 @@ class Owners:
 
     def _see_joined(self, own: str, pids: Iterable[int]) -> None:
         """What new processes of a job's cgroup hold: a socket is of the cgroup that it was made in."""
-        for process in filter(None, map(processes.identify, pids)):
+        for process in filter(None, map(procfs.identify, pids)):
             if len(self._joined) >= MAX_DESCRIPTORS:
                 return
             # Without the right to look, what was made in the cgroup is found all the same.
@@ -187,15 +206,15 @@ class Owners:
             self._follow_tree(job)
             return str(error)
         pid = named.pid
-        if job.tree is None or job.tree.root.pid != pid:
-            root = processes.identify(pid)
+        if job.tree is None or all(root.pid != pid for root in job.tree.roots):
+            root = procfs.identify(pid)
             if root is not None and (reason := _disbelief(job.declared, named, root, written)) is not None:
                 self._follow_tree(job)
                 return reason
             job.tree = Tree(root) if root is not None else None
         if self._follow_tree(job):
             return None
-        if job.tree is not None and (other := processes.identify(pid)) is not None:
+        if job.tree is not None and (other := procfs.identify(pid)) is not None:
             # A file may name the id again for a new process; an id that was written down is of the one that was meant.
             if job.declared.pidfile is not None and _disbelief(job.declared, named, other, written) is None:
                 job.tree, job.pids = Tree(other), frozenset({pid})
@@ -222,9 +241,9 @@ class Owners:
         return Named(declared.pid, 0, stamp), self._written.note(declared.source, stamp)
 
     @staticmethod
-    def _follow_tree(job: _Job) -> bool:
-        """See which processes there are. Returns whether there is one."""
-        alive = job.tree.look() if job.tree is not None else frozenset()
+    def _follow_tree(job: _Job, others: frozenset[Process] = frozenset()) -> bool:
+        """See which processes there are, without ``others`` and theirs. Returns whether there is one."""
+        alive = job.tree.look(others) if job.tree is not None else frozenset()
         job.pids = frozenset(process.pid for process in alive)
         return bool(alive)
 
@@ -282,7 +301,7 @@ class Owners:
         count = 0
         refused: Process | None = None
         for pid in sorted(job.pids):
-            process = processes.identify(pid)
+            process = procfs.identify(pid)
             if process is None:
                 continue
             try:

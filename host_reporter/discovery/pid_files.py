@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from pathlib import Path
 from typing import NamedTuple
 
-from host_reporter.discovery import processes
+from host_reporter import procfs
 from host_reporter.discovery.written_at import Stamp, stamp_of
 
 _MAX_BYTES = 64
@@ -65,7 +65,7 @@ def distrust(
     named: Named,
     *,
     agent: Callable[[], int] = os.geteuid,
-    users_of: Callable[[int], Set[int] | None] = processes.users_of,
+    users_of: Callable[[int], Set[int] | None] = procfs.users_of,
 ) -> str | None:
     """Returns why the file's owner is not believed about the process, in words; None: the owner is.
 

@@ -1,31 +1,23 @@
 """What /proc says of a job's processes: which there are, which sockets they hold, in which network namespace.
 
-Only of processes that are a job's already: nothing here looks through all of /proc. A process is its id and the time it
-started, since ids come again.
+Only of processes that are a job's already: nothing here looks through all of /proc.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-PROC = "/proc"
+from host_reporter import procfs
+from host_reporter.procfs import PROC, Process
+
 MAX_PROCESSES = 4096
 """Look at no more processes of a job than this."""
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_STARTED = 19
-"""Field of /proc/PID/stat behind the name, counted from the state."""
-
-
-class Process(NamedTuple):
-    """A process: ``started`` in clock ticks since the machine's start."""
-
-    pid: int
-    started: int
 
 
 class Held(NamedTuple):
@@ -33,34 +25,6 @@ class Held(NamedTuple):
 
     process: Process
     descriptor: int
-
-
-def identify(pid: int) -> Process | None:
-    """The process that has this id now; None: there is none, or it is a zombie, which holds nothing."""
-    try:
-        text = Path(f"{PROC}/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    # The name is in brackets, and may itself have any.
-    fields = text[text.rfind(b")") + 2 :].split()
-    if len(fields) <= _STARTED or fields[0] in (b"Z", b"X"):
-        return None
-    return Process(pid, int(fields[_STARTED]))
-
-
-def users_of(pid: int) -> set[int] | None:
-    """The users whose rights a process has: real, effective and saved; None: there is no such process."""
-    try:
-        text = Path(f"{PROC}/{pid}/status").read_bytes()
-    except OSError:
-        return None
-    line = next((line for line in text.splitlines() if line.startswith(b"Uid:")), b"")
-    return set(map(int, line.split()[1:4])) or None
-
-
-def is_alive(process: Process) -> bool:
-    """Returns whether it still is the same process."""
-    return identify(process.pid) == process
 
 
 def children(pid: int) -> Iterator[int]:
@@ -78,22 +42,28 @@ def children(pid: int) -> Iterator[int]:
 
 
 class Tree:
-    """A process and all that descend from it, also those whose parent has ended since they were first seen."""
+    """Processes and all that descend from them, also those whose parent has ended since they were first seen."""
 
-    def __init__(self, root: Process) -> None:
-        self.root = root
-        self._known: set[Process] = {root}
+    def __init__(self, *roots: Process) -> None:
+        self.roots = frozenset(roots)
+        self._known: set[Process] = set(roots)
 
-    def look(self) -> frozenset[Process]:
-        """Those that are alive now."""
+    def grow(self, roots: Iterable[Process]) -> None:
+        """Set the roots anew. What descends from an earlier one stays."""
+        self._known |= frozenset(roots) - self.roots
+        self.roots = frozenset(roots)
+
+    def look(self, others: Collection[Process] = ()) -> frozenset[Process]:
+        """Those that are alive now, without ``others`` and what descends from them."""
         alive: set[Process] = set()
-        waiting = [process for process in self._known if is_alive(process)]
+        waiting = [process for process in self._known if process not in others and procfs.is_alive(process)]
         while waiting and len(alive) < MAX_PROCESSES:
             process = waiting.pop()
             if process in alive:
                 continue
             alive.add(process)
-            waiting += [child for pid in children(process.pid) if (child := identify(pid)) is not None]
+            born = (procfs.identify(pid) for pid in children(process.pid))
+            waiting += [child for child in born if child is not None and child not in others]
         self._known = alive
         return frozenset(alive)
 

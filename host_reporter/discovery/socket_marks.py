@@ -17,8 +17,9 @@ import socket
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from controller.model import CLASS_DSCP
-from host_reporter.discovery.processes import Held, is_alive
+from host_reporter.discovery.processes import Held
 from host_reporter.discovery.sock_diag import Socket
+from host_reporter.procfs import is_alive
 
 _PIDFD_GETFD = 438
 _CLASS_TOS = frozenset(dscp << 2 for dscp in CLASS_DSCP)

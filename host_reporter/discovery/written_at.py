@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
-from host_reporter.discovery.processes import Process
+from host_reporter.procfs import Process
 
 SLACK_SECONDS = 2.0
 """A file may be older by this than the process that it names, because file systems have coarse clocks."""

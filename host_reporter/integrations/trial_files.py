@@ -60,7 +60,7 @@ class TrialFiles:
 
     def _new_file(self, name: str) -> ProgressFile | None:
         try:
-            file = ProgressFile(f"{self.study}.{name}", self._directory)
+            file = ProgressFile(f"{self.study}.{name}", self._directory, every_rank=True)
             if self._target is not None:
                 file.target(self._target)
             return file

@@ -8,11 +8,13 @@ from typing import Protocol
 
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
-from host_reporter.jobs.job_file import JobFile
+from controller.wire.parts import PartSpec
+from host_reporter.jobs.described import described_spec
+from host_reporter.jobs.job import Job, Spec
 from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
-from host_reporter.readers.parse import Diverged, Ended, Event, Point, Staged, Targeted
+from host_reporter.readers.parse import Described, Diverged, Ended, Event, Point, Staged, Targeted
 from host_reporter.readers.plausible import PlausibilityFilter
 from host_reporter.readers.points import MAX_PENDING, thin
 
@@ -25,7 +27,7 @@ _NAME = re.compile(NAME_PATTERN)
 class Receiver(Protocol):
     """Receives the progress of the followed jobs."""
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: Spec | None) -> None:
         """Note a job that has begun, or whose spec has changed."""
 
     def add(self, job: str, points: list[Progress]) -> None:
@@ -47,7 +49,7 @@ class Receivers:
     def __init__(self, *receivers: Receiver) -> None:
         self._receivers = receivers
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: Spec | None) -> None:
         """Call ``declare`` of each receiver."""
         for receiver in self._receivers:
             receiver.declare(job, spec)
@@ -83,14 +85,15 @@ class Followed:
     A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
     study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
     that registration wait for it, because they may be beyond the end of the last stage. A target in the progress is
-    reported in the same way, unless the job file's spec has one.
+    reported in the same way, unless the job file's spec has one. So are the metric, its direction and the length of the
+    run where the job file leaves them open and the progress describes them.
     """
 
-    def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
+    def __init__(self, job: Job, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
         self._stage_seconds = stage_seconds
-        self.file = file
+        self.job = job
         self.since = since
-        self.source: ProgressSource = file.source()
+        self.source: ProgressSource = job.source()
         self.declared = False
         self.complaint: str | None = None
         self.over_at: float | None = None
@@ -100,10 +103,13 @@ class Followed:
         self._has_diverged = self._is_divergence_reported = False
         self._staged = Staged(None)
         self._target: float | None = None
+        self._described = Described()
         self._is_spec_reported = True
         self._spec_reported_at = float("-inf")
         self._held: list[Progress] = []
         self._user: str | None = None
+        self._has_ended = False
+        self._begun_again: float | None = None
 
     @property
     def is_resting(self) -> bool:
@@ -117,21 +123,26 @@ class Followed:
 
     def declare(self, receiver: Receiver) -> None:
         """Report that its run has begun, or its new spec."""
-        self._user = user_of(self.file.followed)
-        receiver.declare(self.file.id, self.spec)
+        if not self.declared and self._has_ended:
+            self._begun_again = time.time()
+        self._user = self._present_user()
+        receiver.declare(self.job.id, self.spec)
         self.declared = self._is_spec_reported = True
         self.over_at = None
 
     @property
-    def spec(self) -> JobSpec | None:
+    def spec(self) -> Spec | None:
         """The spec of the job, with its target, in its present stage."""
-        spec, study = self.file.spec, self.file.study
+        spec, study = self.job.spec, self.job.study
         if spec is None:
             return None
-        spec = named(spec, study, self._user)
+        spec = named(described_spec(spec, self._described), study, self._user)
         if spec.target is None and self._target is not None:
-            spec = JobSpec.model_construct(**dict(spec) | {"target": self._target})
-        if study is None or self._staged.stage is None:
+            spec = type(spec).model_construct(**dict(spec) | {"target": self._target})
+        if isinstance(spec, PartSpec) and self._begun_again is not None:
+            # The processes are those of the run before.
+            spec = PartSpec.model_construct(**dict(spec) | {"arrival": self._begun_again})
+        if study is None or self._staged.stage is None or not isinstance(spec, JobSpec):
             return spec
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
@@ -151,7 +162,8 @@ class Followed:
         if self.declared:
             if self._held:
                 self._report_held(receiver)
-            receiver.end(self.file.id)
+            receiver.end(self.job.id)
+            self._has_ended = True
         self.declared = False
         self._begin_run()
 
@@ -167,6 +179,10 @@ class Followed:
     def caught_up(self, wall: float, receiver: Receiver) -> bool:
         """Report the last run after all of the file was read. Returns False if that run was over already."""
         points, self._earlier = self._earlier or [], None
+        if self._is_over and self.job.is_running:
+            # What the file holds is of a run before.
+            self._begin_run()
+            points, self._is_over = [], False
         # A job that this agent never declared, and whose progress shows its end, is not declared again.
         if self._is_over and not self.declared:
             self._begin_run()
@@ -194,6 +210,8 @@ class Followed:
                 self._stage(event)
             elif isinstance(event, Targeted):
                 self._declare_target(event)
+            elif isinstance(event, Described):
+                self._describe(event)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -215,6 +233,8 @@ class Followed:
                     self.declare(receiver)
             elif isinstance(event, Targeted):
                 self._declare_target(event)
+            elif isinstance(event, Described):
+                self._describe(event)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -228,26 +248,33 @@ class Followed:
         if self._has_diverged and not self._is_divergence_reported:
             if not self.declared:
                 self.declare(receiver)
-            receiver.diverge(self.file.id)
+            receiver.diverge(self.job.id)
             self._is_divergence_reported = True
 
     @property
     def _length(self) -> float | None:
         """Iterations of the run, or up to the end of its stage, if known."""
-        spec = self.file.spec
+        spec = self.job.spec
         if self._staged.until is not None:
             return self._staged.until
-        return spec.iterations if spec is not None else None
+        if spec is not None and spec.iterations is not None:
+            return spec.iterations
+        return self._described.iterations
 
     @property
     def _is_user_news(self) -> bool:
         """Whether it has a user of whom the receiver does not know."""
-        spec = self.file.spec
-        return spec is not None and spec.user is None and self._user is None and user_of(self.file.followed) is not None
+        spec = self.job.spec
+        return spec is not None and spec.user is None and self._user is None and self._present_user() is not None
+
+    def _present_user(self) -> str | None:
+        """Returns the user who writes its progress, as far as there is any."""
+        return user_of(self.job.followed) if self.job.followed is not None else None
 
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
         self._staged, self._target, self._is_spec_reported = Staged(None), None, True
+        self._described = Described()
         self._has_diverged = self._is_divergence_reported = False
         self._spec_reported_at = float("-inf")
         self._held = []
@@ -259,8 +286,8 @@ class Followed:
         self._add(held, receiver)
 
     def _stage(self, staged: Staged) -> None:
-        study = self.file.study
-        if study is None or self.file.spec is None:
+        study = self.job.study
+        if study is None or self.job.spec is None:
             what = "study (the study's name)" if study is None else "spec"
             self.complaint = self.complaint or f"its stages are not reported: its job file has no {what}"
         elif staged.stage is not None and not _NAME.fullmatch(f"{study}.{staged.stage}"):
@@ -271,18 +298,25 @@ class Followed:
             self._staged, self._is_spec_reported = staged, False
 
     def _declare_target(self, targeted: Targeted) -> None:
-        if self.file.spec is None:
+        if self.job.spec is None:
             self.complaint = self.complaint or "its target is not reported: its job file has no spec"
         elif targeted.target != self._target:
             self._target = targeted.target
-            self._is_spec_reported &= self.file.spec.target is not None
+            self._is_spec_reported &= self.job.spec.target is not None
+
+    def _describe(self, described: Described) -> None:
+        """Note what the progress says of the job. It is no news where the job file says all of it."""
+        before, self._described = self._described, described
+        spec = self.job.spec
+        if spec is not None and described_spec(spec, before) != described_spec(spec, described):
+            self._is_spec_reported = False
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
             if not self.declared or (self._is_spec_reported and self._is_user_news):
                 self.declare(receiver)
             if self._is_spec_reported:
-                receiver.add(self.file.id, points)
+                receiver.add(self.job.id, points)
             else:
                 self._held = thin(self._held + points, MAX_PENDING)
 

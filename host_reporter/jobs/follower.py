@@ -1,4 +1,4 @@
-"""The agent's main loop: it follows the job files and their progress files, and passes on what is new."""
+"""The agent's main loop: it follows job files and found jobs and their progress, and passes on what is new."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from host_reporter.jobs.followed import STAGE_SECONDS, Followed, Receiver
-from host_reporter.jobs.job_file import JobFile, JobProcesses
-from host_reporter.jobs.jobs_dir import JobFound, JobGone, JobsDirectory
+from host_reporter.jobs.found.found_jobs import FoundJobs
+from host_reporter.jobs.found.job import FoundJob
+from host_reporter.jobs.job import Job, JobFound, JobGone, JobProcesses
+from host_reporter.jobs.job_file import JobFile
+from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.jobs.trials import Trials
 from host_reporter.jobs.unclaimed import GRACE_SECONDS, UnclaimedProgress
 from host_reporter.notices import Notices
@@ -50,10 +53,10 @@ DEFAULT_TIMING = Timing()
 
 
 class Follower:
-    """Looks at the jobs' folder and every job's progress, until ``stop``. Call ``close`` at the end.
+    """Looks at the jobs' folder, at ``found`` jobs and every job's progress, until ``stop``. Call ``close`` at the end.
 
-    Each look calls ``follow`` with the processes of the running jobs whose files name them. ``wall`` returns the time
-    in seconds since the epoch.
+    Each look calls ``follow`` with the processes of the running jobs, as far as they are known. ``wall`` returns the
+    time in seconds since the epoch.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Follower:
         receiver: Receiver,
         notices: Notices,
         *,
+        found: FoundJobs | None = None,
         follow: Callable[[Mapping[str, JobProcesses]], None] = lambda _processes: None,
         timing: Timing = DEFAULT_TIMING,
         wall: Callable[[], float] = time.time,
@@ -69,6 +73,7 @@ class Follower:
         self._timing = timing
         self._wall = wall
         self._follow = follow
+        self._found = found
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
@@ -108,8 +113,10 @@ class Follower:
             if now - looked >= self._timing.look:
                 looked = now
                 self._watch()
-                leaving = {job.file.id for job in self._leaving}
-                self._unclaimed.look(now, self._jobs.keys() | leaving | set(self._trials.jobs))
+                self._look_at_found(now)
+                leaving = {job.job.id for job in self._leaving}
+                claimed = self._found.claimed if self._found is not None else set()
+                self._unclaimed.look(now, self._jobs.keys() | leaving | claimed | set(self._trials.jobs))
             if now >= self._trials.next_look():
                 self._look_at_trials(now)
             more = self._look_at_progress()
@@ -117,9 +124,9 @@ class Follower:
             self._end_earlier(is_settled=looked - first >= self._timing.look)
             self._follow(
                 {
-                    job_id: job.file.processes
+                    job_id: job.job.processes
                     for job_id, job in self._jobs.items()
-                    if job.declared and job.file.processes is not None
+                    if job.declared and job.job.processes is not None
                 }
             )
             if noticed and not more:
@@ -153,7 +160,7 @@ class Follower:
             if isinstance(change, JobGone):
                 self._end(change.job_id)
                 self._apply_changes(self._trials.remove(change.job_id))
-            elif change.job.trials is None:
+            elif not isinstance(change.job, JobFile) or change.job.trials is None:
                 self._apply_changes(self._trials.remove(change.job.id))
                 self._begin(change.job)
             else:
@@ -163,9 +170,15 @@ class Follower:
             if self._stopping:
                 return
 
+    def _look_at_found(self, now: float) -> None:
+        if self._found is not None:
+            files = [job.job for job in self._jobs.values() if not isinstance(job.job, FoundJob)]
+            self._apply_changes(self._found.scan(now, self._wall(), files))
+
     def _look_at_trials(self, now: float) -> None:
         resting = {job_id for job_id, job in self._jobs.items() if job.is_resting}
-        others = {job_id for job_id, job in self._jobs.items() if not job.file.is_trial}
+        trials = {job_id for job_id, job in self._jobs.items() if isinstance(job.job, JobFile) and job.job.is_trial}
+        others = self._jobs.keys() - trials
         self._apply_changes(self._trials.scan(now, self._wall(), resting, others))
 
     def _apply_changes(self, changes: Iterable[JobFound | JobGone]) -> None:
@@ -175,26 +188,28 @@ class Follower:
             else:
                 self._end(change.job_id)
 
-    def _begin(self, file: JobFile) -> None:
-        known = self._jobs.get(file.id)
-        if known is not None and (known.file.followed, known.file.progress) == (file.followed, file.progress):
-            known.file = file
+    def _begin(self, job: Job) -> None:
+        known = self._jobs.get(job.id)
+        if known is not None and known.job.progress_key == job.progress_key:
+            known.job = job
             if known.declared:
                 known.declare(self._receiver)
             return
-        for job in [job for job in self._leaving if job.file.id == file.id]:
-            self._finish(job)
+        for leaving in [leaving for leaving in self._leaving if leaving.job.id == job.id]:
+            self._finish(leaving)
         if known is not None:
             self._let_go(known)
-        followed = self._jobs[file.id] = Followed(file, time.monotonic(), stage_seconds=self._timing.stage)
+        followed = self._jobs[job.id] = Followed(job, time.monotonic(), stage_seconds=self._timing.stage)
         if known is not None and known.declared:
             followed.declare(self._receiver)
-        log.info("job %s: following %s", file.id, file.followed)
-        self._waker.watch_file(file.followed)
+        log.info("job %s: following %s", job.id, job.followed or "its traffic alone")
+        if job.followed is not None:
+            self._waker.watch_file(job.followed)
         followed.source.aim()
         self._look_at(followed)
         # To read a long file takes a while; that its job runs is known before.
-        if followed.is_catching_up and not followed.declared and not followed.source.seems_over(self._limit):
+        is_over = not job.is_running and followed.source.seems_over(self._limit)
+        if followed.is_catching_up and not followed.declared and not is_over:
             followed.declare(self._receiver)
 
     def _end(self, job_id: str) -> None:
@@ -223,13 +238,16 @@ class Follower:
                     continue
                 if job.over_at is not None:
                     self._receiver.end_earlier(job_id, job.over_at)
-            elif not is_settled or job_id in to_come or any(leaving.file.id == job_id for leaving in self._leaving):
+            elif not is_settled or job_id in to_come or any(leaving.job.id == job_id for leaving in self._leaving):
+                continue
+            elif self._found is not None and not self._found.is_settled:
+                # Its processes may be found in a moment.
                 continue
             elif not self._directory.is_understood:
                 waiting.add(job_id)
                 continue
             else:
-                log.info("job %s has ended already: it no longer has a job file", job_id)
+                log.info("job %s has ended already: it has neither a job file nor processes", job_id)
                 self._receiver.end_earlier(job_id, self._wall())
             self._held.discard(job_id)
         if waiting:
@@ -240,7 +258,8 @@ class Follower:
 
     def _finish(self, job: Followed) -> None:
         self._leaving.remove(job)
-        job_id = job.file.id
+        job_id = job.job.id
+        job.receive(job.source.rest(self._limit), self._wall(), self._receiver)
         problem = job.source.problem(final=True)
         if problem is not None:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
@@ -251,8 +270,9 @@ class Follower:
     def _let_go(self, job: Followed) -> None:
         job.source.close()
         others = (*self._jobs.values(), *self._leaving)
-        if not any(other.file.followed == job.file.followed for other in others if other is not job):
-            self._waker.forget(job.file.followed)
+        followed = job.job.followed
+        if followed is not None and not any(other.job.followed == followed for other in others if other is not job):
+            self._waker.forget(followed)
 
     def _look_at_progress(self, last: float | None = None) -> bool:
         """Pass on what is new until ``last``, also during a stop. Returns whether there may be more at once."""
@@ -265,18 +285,18 @@ class Follower:
 
     def _look_at(self, job: Followed) -> bool:
         """Pass on a part of what is new of one job. Returns whether there may be more at once."""
-        job_id = job.file.id
+        job_id = job.job.id
         events, more = job.source.poll(self._limit)
         wall = self._wall()
         job.receive(events, wall, self._receiver)
         if job.is_catching_up and job.source.is_there and not job.caught_up(wall, self._receiver):
-            log.info("job %s has ended already: %s", job_id, job.file.followed)
+            log.info("job %s has ended already: %s", job_id, job.job.followed)
         if job.complaint is not None:
             self._notices.say(f"belief {job_id}", f"job {job_id}: {job.complaint}")
         problem = job.source.problem()
         if problem is None:
             self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
-        elif job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
+        elif job.source.has_begun or job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
         if job in self._leaving and job.source.is_there:
             self._finish(job)
@@ -288,4 +308,5 @@ class Follower:
         for folder in self._trials.folders:
             self._waker.watch_folder(folder)
         for job in self._jobs.values():
-            self._waker.watch_file(job.file.followed)
+            if job.job.followed is not None:
+                self._waker.watch_file(job.job.followed)

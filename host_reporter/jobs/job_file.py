@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from controller.documents.document import Document, DocumentError
 from controller.documents.faults import described_with_lines, in_lines
 from controller.documents.json_lines import read_json
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
+from host_reporter.formats.matching import PatternError
+from host_reporter.formats.outputs.own_pattern import check
+from host_reporter.formats.outputs.progress_lines import ProgressLines
+from host_reporter.jobs.job import JobProcesses
+from host_reporter.jobs.progress_spec import PathText, ProgressSpec, possible, progress_source, resolved
 from host_reporter.readers.log_source import ProgressSource, Source
-from host_reporter.readers.parse import LineParser, PatternError, json_parser, log_parser
 from host_reporter.readers.tail import Tail
-from host_reporter.readers.tensorboard_source import EventSource
 
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILE_BYTES = 4 * 2**20
@@ -42,16 +44,6 @@ class JobFileError(ValueError):
         self.line = line
 
 
-def _possible(path: str) -> str:
-    try:
-        possible = bool(path) and b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        possible = False
-    if not possible:
-        raise ValueError("no file can have this name")
-    return path
-
-
 def _one_group(path: str) -> str:
     parts = path.split("/")
     if (
@@ -68,62 +60,16 @@ def _one_group(path: str) -> str:
     return path.rstrip("/")
 
 
-_PathText = Annotated[str, AfterValidator(_possible)]
-_Tag = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
-_GroupText = Annotated[str, AfterValidator(_possible), AfterValidator(_one_group)]
-_Pattern = Annotated[str, StringConstraints(max_length=4096)]
-
-
-class ProgressSpec(Message):
-    """Where progress is read: a log with a regular expression, a file of JSON lines, or a TensorBoard folder."""
-
-    log: _PathText | None = None
-    """A text log of the training. It needs pattern."""
-    pattern: _Pattern | None = None
-    """The regular expression (Python) that finds progress in a line of the log. Its named groups are listed below; the
-    group iteration is required."""
-    end_pattern: _Pattern | None = None
-    """A regular expression. A line of the log that matches it ends the job."""
-    jsonl: _PathText | None = None
-    """A file with one JSON object on each line. Its keys are listed below."""
-    tensorboard: _PathText | None = None
-    """A folder of TensorBoard event files."""
-    tag: _Tag | None = None
-    """The TensorBoard scalar that is the metric. Without it only the iterations are read."""
-
-    @model_validator(mode="after")
-    def _is_one_of_them(self) -> Self:
-        if sum(place is not None for place in (self.log, self.jsonl, self.tensorboard)) != 1:
-            raise ValueError("give either log (with pattern) or jsonl or tensorboard")
-        if self.log is not None and self.pattern is None:
-            raise ValueError("a log needs pattern, a regular expression with a named group iteration")
-        if self.log is None and (self.pattern is not None or self.end_pattern is not None):
-            raise ValueError("pattern and end_pattern are for a log, not for jsonl or tensorboard")
-        if self.tensorboard is None and self.tag is not None:
-            raise ValueError("tag is for tensorboard: the name of the scalar that is the metric")
-        return self
+_GroupText = Annotated[str, AfterValidator(possible), AfterValidator(_one_group)]
 
 
 class TrialsSpec(Message):
     """The trials of a tuner's study: where they write their progress, and how many are followed at a time."""
 
-    folder: _PathText | None = None
+    folder: PathText | None = None
     """The folder of the trials' progress files, ID.TRIAL.jsonl. Without it: the agent's folder (--progress-dir)."""
     most: Annotated[int, Field(ge=1, le=256)] = 64
     """How many trials are followed at a time. Others wait until one of these ends."""
-
-
-@dataclass(frozen=True)
-class JobProcesses:
-    """The processes of a job on this host: those of a cgroup, or a process and its descendants.
-
-    ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
-    """
-
-    source: Path
-    cgroup: str | None = None
-    pid: int | None = None
-    pidfile: Path | None = None
 
 
 class JobDocument(Message):
@@ -147,7 +93,7 @@ class JobDocument(Message):
     most one of cgroup, pid and pidfile; without any, only the ports that the spec names are the job's traffic."""
     pid: Annotated[int, Field(ge=2, lt=2**31)] | None = None
     """The process whose connections are the job's, together with those of its descendants."""
-    pidfile: _PathText | None = None
+    pidfile: PathText | None = None
     """A file that holds the number of that process."""
 
     @model_validator(mode="after")
@@ -187,17 +133,22 @@ class JobFile:
     spec: JobSpec | None
     progress: ProgressSpec | None
     followed: Path
-    parse: LineParser
     study: str | None = None
     trials: TrialsSpec | None = None
     is_trial: bool = False
     processes: JobProcesses | None = None
+    is_running: bool = False
+
+    @property
+    def progress_key(self) -> tuple[Path, ProgressSpec | None]:
+        """What tells where its progress is read."""
+        return self.followed, self.progress
 
     def source(self) -> ProgressSource:
         """Its progress, from the beginning. In the helper's folder, which is anyone's, links are not followed."""
-        if self.progress is not None and self.progress.tensorboard is not None:
-            return EventSource(self.followed, self.progress.tag)
-        return Source(Tail(self.followed, follow_links=self.progress is not None), self.parse)
+        if self.progress is not None:
+            return progress_source(self.progress, self.path, self.spec)
+        return Source(Tail(self.followed, follow_links=False), ProgressLines())
 
     def trial(self, suffix: str) -> JobFile:
         """The job of one of the study's trials. Raises ValueError where it could have no id."""
@@ -205,7 +156,7 @@ class JobFile:
         if not _NAME.fullmatch(job):
             raise ValueError(f"{job} is no job's id")
         followed = self.followed / f"{job}.jsonl"
-        return JobFile(self.path, job, self.spec, None, followed, json_parser, study=self.id, is_trial=True)
+        return JobFile(self.path, job, self.spec, None, followed, study=self.id, is_trial=True)
 
 
 def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
@@ -222,18 +173,15 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
     try:
         if document.trials is not None:
             folder = path.parent / document.trials.folder if document.trials.folder is not None else progress_dir
-            return JobFile(path, document.id, document.spec, None, folder, json_parser, trials=document.trials)
-        parse: LineParser = json_parser
+            return JobFile(path, document.id, document.spec, None, folder, trials=document.trials)
         if progress is None:
             followed = progress_dir / f"{document.id}.jsonl"
-        elif progress.log is not None and progress.pattern is not None:
-            followed = path.parent / progress.log
-            parse = log_parser(progress.pattern, progress.end_pattern)
         else:
-            followed = path.parent / str(progress.jsonl or progress.tensorboard)
-        return JobFile(
-            path, document.id, document.spec, progress, followed, parse, study=document.study, processes=processes
-        )
+            for part in (progress, progress.metric_from):
+                if part is not None:
+                    check(part.pattern, part.end_pattern)
+            followed = resolved(path, progress.path)
+        return JobFile(path, document.id, document.spec, progress, followed, study=document.study, processes=processes)
     except PatternError as error:
         raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.documents.plain_text import PlainTextError, decode
-from host_reporter.jobs.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFileError, read_job_file
+from host_reporter.jobs.job import JobFound, JobGone
+from host_reporter.jobs.job_file import MAX_FILE_BYTES, SUFFIXES, JobFileError, read_job_file
 from host_reporter.notices import Notices
 
 UNFINISHED_SECONDS = 0.5
@@ -19,20 +20,6 @@ GONE_SECONDS = 0.1
 """Treat a file as removed after this time; an editor that replaces it is faster."""
 
 _Stamp = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class JobFound:
-    """A job file appeared or changed."""
-
-    job: JobFile
-
-
-@dataclass(frozen=True)
-class JobGone:
-    """The job of a file that went away, or that now names another."""
-
-    job_id: str
 
 
 @dataclass(frozen=True)

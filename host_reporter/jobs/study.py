@@ -8,8 +8,8 @@ import stat
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 
+from host_reporter.jobs.job import JobFound, JobGone
 from host_reporter.jobs.job_file import JobFile
-from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.trial_folder import SUFFIX
 
 SILENT_SECONDS = 3600.0

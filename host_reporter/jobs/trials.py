@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from host_reporter.jobs.job import JobFound, JobGone
 from host_reporter.jobs.job_file import JobFile
-from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.study import Study
 from host_reporter.jobs.trial_folder import MAX_FILES, TrialFolder
 from host_reporter.notices import Notices

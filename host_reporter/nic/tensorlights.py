@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from controller.model import Role
 from controller.wire import JobSpec
+from controller.wire.parts import PartSpec
 
 BANDS = 7
 ROTATE_SECONDS = 20.0
@@ -55,12 +56,12 @@ class BandQueue(NamedTuple):
     number: int
 
 
-def server_of(job: str, spec: JobSpec | None, host: str, seen: float) -> Server | None:
+def server_of(job: str, spec: JobSpec | PartSpec | None, host: str, seen: float) -> Server | None:
     """Returns the job's servers on ``host``; None where it has none there, or none with a known port.
 
     ``seen`` is when the agent first knew of the job. It is used where the spec gives no arrival.
     """
-    if spec is None:
+    if not isinstance(spec, JobSpec):
         return None
     ports = {task.port for task in spec.tasks if task.role is Role.PS and task.host == host}
     known = tuple(sorted(port for port in ports if port is not None))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from controller.model import Progress
 from controller.wire import JobSpec
+from controller.wire.parts import PartSpec
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.guard import NicGuard
 from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server_of, turn_at
@@ -85,7 +86,7 @@ class TensorLights:
             self._is_paused, self._held_until = is_paused, 0.0
             self._news.notify()
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: JobSpec | PartSpec | None) -> None:
         """Note a job that has begun, or whose spec has changed."""
         known = server_of(job, spec, self._host, self._seen.setdefault(job, time.time()))
         with self._news:

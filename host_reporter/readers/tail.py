@@ -10,6 +10,7 @@ from pathlib import Path
 READ_BYTES = 256 * 1024
 """A poll reads at most so many bytes, so that many files get their turns."""
 
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _WITNESS_BYTES = 64
 _LAST_BYTES = 4096
 _SETTLED_NS = 10**9
@@ -24,10 +25,15 @@ class Tail:
     is known by its first bytes, and by those before that place. A file that is not there yet is waited for.
     """
 
-    def __init__(self, path: Path, *, follow_links: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, follow_links: bool = True, shown: str | None = None, owner: int | None = None
+    ) -> None:
+        """``shown``: its name in messages. ``owner``: the number of the user to whom the file must belong."""
         self.path = path
+        self.shown = shown or str(path)
         self.error: str | None = None
-        self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+        self.owner, self.follow_links = owner, follow_links
+        self._flags = _FLAGS | (0 if follow_links else os.O_NOFOLLOW)
         self._descriptor: int | None = None
         self._identity: tuple[int, int] | None = None
         self._offset = self._goal = 0
@@ -50,7 +56,7 @@ class Tail:
         except (OSError, ValueError) as error:
             # ValueError: a path that no file can have.
             reason = error.strerror if isinstance(error, OSError) else None
-            self.error = f"{self.path}: {reason or error}"
+            self.error = f"{self.shown}: {reason or error}"
             self.close()
             return b"", False
         self.error = None
@@ -85,6 +91,24 @@ class Tail:
         except OSError:
             return None
 
+    @property
+    def size(self) -> int | None:
+        """The bytes of the open file; None where that is not known."""
+        try:
+            return os.fstat(self._descriptor).st_size if self._descriptor is not None else None
+        except OSError:
+            return None
+
+    def first_bytes(self, count: int) -> bytes:
+        """The beginning of the file. It is opened if need be."""
+        try:
+            if self._descriptor is None and not self._open():
+                return b""
+            assert self._descriptor is not None
+            return os.pread(self._descriptor, count, 0)
+        except (OSError, ValueError):
+            return b""
+
     def last_bytes(self) -> bytes:
         """A few lines at the end of the open file."""
         if self._descriptor is None:
@@ -99,22 +123,37 @@ class Tail:
         try:
             self._descriptor = os.open(self.path, self._flags)
         except FileNotFoundError:
-            self.error = f"{self.path}: not there yet"
+            self.error = f"{self.shown}: not there yet"
             return False
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is no ordinary file")
+        if self.owner is not None and status.st_uid != self.owner:
+            raise OSError("it belongs to another user than the job's")
         self._identity, self.error = (status.st_dev, status.st_ino), None
         return True
 
     def _read(self) -> bytes:
         assert self._descriptor is not None
         chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
+        if chunk.startswith(b"\0") and not chunk.strip(b"\0"):
+            self._skip_hole()
+            chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
         if len(self._head) < _WITNESS_BYTES and self._offset == len(self._head):
             self._head += chunk[: _WITNESS_BYTES - len(self._head)]
         self._recent = (self._recent + chunk)[-_WITNESS_BYTES:]
         self._offset += len(chunk)
         return chunk
+
+    def _skip_hole(self) -> None:
+        """Go on where data begins. A file that was cut, and whose writer went on where it was, begins with a hole."""
+        assert self._descriptor is not None
+        try:
+            self._offset = os.lseek(self._descriptor, self._offset, os.SEEK_DATA)
+        except OSError:
+            # There is no data behind the hole, or the file system knows no holes.
+            return
+        self._recent = b""
 
     def _restart_if_truncated(self) -> bool:
         assert self._descriptor is not None

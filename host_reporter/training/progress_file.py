@@ -1,7 +1,7 @@
 """The two lines for a training script: a JSON-lines progress file, written without ever hurting the training.
 
-``progress()`` without a name takes the job of torchrun's, Slurm's or TRAINYARD_JOB's environment, of which only rank 0
-reports.
+``progress()`` without a name takes the job that the environment tells: TRAINYARD_JOB's, torchrun's, Slurm's or another
+launcher's. With or without a name only rank 0 reports, as every launcher of ``host_reporter.training.ranks`` counts.
 
 ``report`` hands its numbers to a thread and returns; the thread writes what has come with one appending write, so
 records of several processes do not mix. A full disk, a missing folder or a file system that hangs costs records, which
@@ -21,6 +21,8 @@ import threading
 import time as clock
 import weakref
 from typing import SupportsFloat
+
+from host_reporter.training.ranks import find_ranks
 
 DIRECTORY_VARIABLE = "TRAINYARD_PROGRESS_DIR"
 DEFAULT_DIRECTORY = "/run/trainyard/progress"
@@ -56,11 +58,17 @@ class ProgressFile:
     """The progress file of one job: ``report`` a measurement, ``end`` the job. No method raises.
 
     ``directory``: by default that of the variable TRAINYARD_PROGRESS_DIR, else ``/run/trainyard/progress``. For any
-    thread; a forked child writes for itself.
+    thread; a forked child writes for itself. In a rank that is not 0 nothing is written, unless ``every_rank``: the
+    ranks then report different jobs, such as the trials of a tuner.
+
+    Where another user has a file of the job's name, the file is ``JOB.UID.jsonl``, with this user's number.
     """
 
-    def __init__(self, job: str, directory: str | bytes | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, job: str, directory: str | bytes | os.PathLike[str] | None = None, *, every_rank: bool = False
+    ) -> None:
         self.job = job
+        self._is_silent = not every_rank and not _is_first()
         folder = os.fsdecode(directory or os.environ.get(DIRECTORY_VARIABLE) or DEFAULT_DIRECTORY)
         self.path = os.path.join(folder, f"{job}.jsonl")  # noqa: PTH118 - pathlib costs milliseconds at import
         self._descriptor: int | None = None
@@ -146,6 +154,8 @@ class ProgressFile:
         self._close()
 
     def _put(self, record: _Record) -> None:
+        if self._is_silent:
+            return
         if self._waiting.qsize() >= MAX_WAITING:
             self.dropped += 1
             return
@@ -232,18 +242,35 @@ class ProgressFile:
         if self._descriptor is None:
             if "/" in self.job:
                 raise ValueError("the id of a job has no slash")
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120 - as above
-            # The folder is anyone's: a link there might lead to a file of this user's.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-            self._descriptor = os.open(self.path, flags, 0o644)
-            status = os.fstat(self._descriptor)
-            self._identity = (status.st_dev, status.st_ino)
+            self._descriptor = self._open()
         # After half a line (a full disk) the next one must not be joined to it.
         whole = b"\n" + lines if self._torn else lines
         written = os.write(self._descriptor, whole)
         self._torn = written < len(whole)
         if self._torn:
             raise OSError("only a part was written")
+
+    def _open(self) -> int:
+        """Returns the opened file, or the one with this user's number where another user has that name."""
+        folder = os.path.dirname(self.path)  # noqa: PTH120 - as above
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
+        user = os.geteuid()
+        try:
+            descriptor = _opened(self.path)
+            # A file of root's was made by the operator for this job.
+            is_anothers = os.fstat(descriptor).st_uid not in (user, 0)
+            if is_anothers:
+                os.close(descriptor)
+        except PermissionError:
+            is_anothers = _belongs_to_another(self.path, user)
+            if not is_anothers:
+                raise
+        if is_anothers:
+            self.path = os.path.join(folder, f"{self.job}.{user}.jsonl")  # noqa: PTH118 - as above
+            descriptor = _opened(self.path)
+        status = os.fstat(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        return descriptor
 
     def _is_ours(self) -> bool:
         if self._descriptor is None:
@@ -271,16 +298,14 @@ class Silent(ProgressFile):
 
     def __init__(self) -> None:
         super().__init__("nobody")
-
-    def _put(self, record: _Record) -> None:
-        """Nothing."""
+        self._is_silent = True
 
 
 def progress(job: str | None = None, directory: str | bytes | os.PathLike[str] | None = None) -> ProgressFile:
     """The progress file of ``job``, the same one at each call in a process. Never raises.
 
-    Without a name: that of the job that the environment tells of (docs/frameworks.md), where this is its rank 0. Where
-    it is another rank, or there is no name, what is reported goes nowhere; the latter is logged.
+    Without a name: that of the job that the environment tells of (docs/frameworks.md). In a rank that is not 0, or
+    where there is no name, what is reported goes nowhere; the latter is logged.
     """
     try:
         name = _named(job)
@@ -295,16 +320,37 @@ def progress(job: str | None = None, directory: str | bytes | os.PathLike[str] |
 
 def _named(job: str | None) -> str | None:
     """Returns the job to report; None: nothing is to be reported."""
+    if not _is_first():
+        return None
     if job is not None:
         return str(job)
     from host_reporter.training.launch import find  # noqa: PLC0415 - who gives a name pays for no more than that
 
     launch = find(os.environ)
-    if launch.job is None:
-        if _NOBODY not in _by_job:
-            log.warning("no progress is reported: give progress() the job's id, or set TRAINYARD_JOB")
-        return None
-    return launch.job if launch.rank == 0 else None
+    if launch.job is None and _NOBODY not in _by_job:
+        log.warning("no progress is reported: give progress() the job's id, or set TRAINYARD_JOB")
+    return launch.job
+
+
+def _is_first() -> bool:
+    """Returns whether this process is rank 0, or of no launcher."""
+    ranks = find_ranks(os.environ)
+    return ranks is None or ranks.rank == 0
+
+
+def _opened(path: str) -> int:
+    """Returns a descriptor of a progress file. Raises OSError."""
+    # The folder is anyone's: a link there might lead to a file of this user's.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    return os.open(path, flags, 0o644)
+
+
+def _belongs_to_another(path: str, user: int) -> bool:
+    """Returns whether a path is that of a file of another user."""
+    try:
+        return os.lstat(path).st_uid != user
+    except OSError:
+        return False
 
 
 def _measured(metric: Value | None) -> float | None:

@@ -13,8 +13,9 @@ from enum import Enum, auto
 from typing import Any
 
 from controller.model import Progress
-from controller.wire import MAX_TRAFFIC, JobReport, JobSpec, JobTraffic, ProgressPoint, Threshold
+from controller.wire import MAX_TRAFFIC, JobReport, JobTraffic, ProgressPoint, Threshold
 from host_reporter.discovery.traffic_report import fitting
+from host_reporter.jobs.job import Spec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.readers.points import MAX_PENDING, thin
 
@@ -44,7 +45,7 @@ class Run:
     """
 
     job: str
-    spec: JobSpec | None
+    spec: Spec | None
     state: State
     pending: list[Progress] = field(default_factory=list)
     kept: list[Progress] = field(default_factory=list)
@@ -69,10 +70,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Registration:
-    """A call to make: ``PUT /v1/jobs/{id}``."""
+    """A call to make: ``PUT /v1/jobs/{id}``, or of a part that this host knows, ``PUT /v1/jobs/{id}/parts/{host}``."""
 
     run: Run
-    spec: JobSpec
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Backlog:
 
     # What is new ---------------------------------------------------------------------------------------------------
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: Spec | None) -> None:
         """Note a job that has begun, or whose spec has changed."""
         run = self._current.get(job)
         if run is None:
@@ -234,7 +235,7 @@ class Backlog:
             if run.ended:
                 self._runs.remove(run)
 
-    def registers_as(self, call: Registration, spec: JobSpec) -> None:
+    def registers_as(self, call: Registration, spec: Spec) -> None:
         """Try again with ``spec``, after the controller refused the job."""
         run = call.run
         if run.spec == call.spec:

@@ -15,7 +15,9 @@ from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
 from controller.model import Progress
-from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
+from controller.wire import HostReport, JobTraffic, ReportAnswer, Threshold
+from controller.wire.parts import PartSpec
+from host_reporter.jobs.job import Spec
 from host_reporter.jobs.stages import StagedSpec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
@@ -33,9 +35,11 @@ FLUSH_SECONDS = 5.0
 LAST_RETRY_SECONDS = 0.5
 """When the agent stops and the controller is too busy for a report, try again after this time."""
 
-_OK, _CREATED, _CONFLICT, _FORBIDDEN, _UNAVAILABLE = 200, 201, 409, 403, 503
+_OK, _CREATED, _FORBIDDEN, _NOT_FOUND, _NO_METHOD, _CONFLICT, _UNAVAILABLE = 200, 201, 403, 404, 405, 409, 503
 _WRONG = {400, 413, 415, 422}
-_CONTROLLER = "controller"
+_CONTROLLER, _PARTS = "controller", "parts"
+_NO_CALL = "there is nothing at"
+"""A controller's answer to a call that it does not have begins so. An unknown host has another one."""
 
 
 class Sender:
@@ -88,7 +92,7 @@ class Sender:
             self._not_before = 0.0
         self._worker.stop(self._flush_seconds + 1.0)
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: Spec | None) -> None:
         """Note a job whose file has come or changed."""
         self._update(lambda: self._backlog.declare(job, spec))
 
@@ -184,15 +188,19 @@ class Sender:
 
     def _register(self, call: Registration) -> None:
         body = call.spec.model_dump_json(exclude_none=True)
-        answer = self._connection.request("PUT", f"/v1/jobs/{call.run.job}", body)
+        is_part = isinstance(call.spec, PartSpec)
+        path = f"/v1/jobs/{call.run.job}/parts/{self._host}" if is_part else f"/v1/jobs/{call.run.job}"
+        answer = self._connection.request("PUT", path, body)
         job, key = call.run.job, f"job {call.run.job}"
         if answer.status in (_OK, _CREATED):
             self._notices.clear(key, f"job {job} is registered now")
+            if is_part:
+                self._notices.clear(_PARTS, "the controller takes found jobs now")
             with self._news:
                 self._backlog.registered(call, created=answer.status == _CREATED)
             self._done()
         elif answer.status in _WRONG:
-            self._notices.say(key, f"job {job} is refused until its file changes: {answer.detail}", logging.ERROR)
+            self._notices.say(key, f"job {job} is refused until it changes: {answer.detail}", logging.ERROR)
             with self._news:
                 self._backlog.not_registered(call, time.monotonic(), retry=False)
             self._done()
@@ -201,7 +209,12 @@ class Sender:
             with self._news:
                 self._backlog.registers_as(call, call.spec.without_stage())
             self._done()
-        elif answer.status in (_CONFLICT, _FORBIDDEN):
+        elif is_part and _is_older(answer):
+            self._notices.say(_PARTS, "found jobs are not reported: the controller is older, and takes job files alone")
+            with self._news:
+                self._backlog.not_registered(call, time.monotonic(), retry=True)
+            self._done()
+        elif answer.status in (_CONFLICT, _FORBIDDEN) or (is_part and answer.status == _NOT_FOUND):
             # Another job may end and free what both claim.
             self._notices.say(key, f"job {job} is refused for now: {answer.detail}", logging.ERROR)
             with self._news:
@@ -286,3 +299,8 @@ class Sender:
         elif is_all:
             self._stop_at = 0.0
         self._notices.say(_CONTROLLER, f"the controller at {self._url}: {reason}; reports are kept, and sent later")
+
+
+def _is_older(answer: Answer) -> bool:
+    """Returns whether a controller has answered that it has no such call."""
+    return answer.status == _NO_METHOD or (answer.status == _NOT_FOUND and answer.detail.startswith(_NO_CALL))

@@ -77,6 +77,7 @@ class Agent:
         token.write_text(f"{HOST}\n")
         command = [*prefix, sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
         command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--progress-dir", str(folder)]
+        command += ["--discover", ""]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen([*command, "--period", "0.3"], stdout=output, stderr=output)
 

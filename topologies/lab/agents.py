@@ -78,6 +78,8 @@ class Agents:
             token.write_text(controller.host_token(host))
             command = ["--controller", URL, "--host", host, "--token-file", str(token)]
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
+            # The hosts share the machine's processes, so an agent would find those of all hosts.
+            command += ["--discover", ""]
             if nic != "none":
                 command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
             started.append(self._start("reporter", TrainerSite(host), command))

@@ -32,8 +32,8 @@ from playwright.sync_api import Browser, CDPSession, Page
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
-from evaluation.bench.support.browser.chromium.chromium import chromium
-from evaluation.bench.support.browser.chromium.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
+from evaluation.bench.support.browser.chromium import chromium
+from evaluation.bench.support.browser.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
 from evaluation.bench.support.loads.busy_cluster import busy_cluster, register
 from evaluation.bench.support.openflow.bare_switch_process import SETTINGS, bare_switch
 

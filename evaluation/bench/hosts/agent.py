@@ -146,7 +146,7 @@ def _round(folder: Path) -> dict[str, Any]:
         bare = _measure(folder, {}, None)
         places: dict[str, dict[str, Any]]
         if place is not None:
-            places = {f"job{n}": {"cgroup": str(place / f"job{n}")} for n in range(JOBS)}
+            places = {f"job{n}": {"cgroup": str(place / f"job_{n}")} for n in range(JOBS)}
         else:
             places = {f"job{n}": {"pid": pid} for n, pid in enumerate(pids)}
         found = _measure(folder, places, place)
@@ -198,7 +198,7 @@ def _measure(
         if places:
             (jobs / "fresh.json").write_text(json.dumps({"id": "fresh", "spec": spec, **where}))
         command = [sys.executable, "-m", "host_reporter.agent", "--controller", server.url, "--host", "h1"]
-        command += ["--jobs-dir", str(jobs), "--progress-dir", scratch, "--period", "1"]
+        command += ["--jobs-dir", str(jobs), "--progress-dir", scratch, "--period", "1", "--discover", ""]
         command += [] if marking else ["--no-marking"]
         churn = stack.enter_context(Churn(place)) if marking else None
         if churn is not None:
@@ -208,9 +208,9 @@ def _measure(
         with (Path(scratch) / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as agent:
             try:
                 time.sleep(WARM_UP_SECONDS)
-                began, before = time.monotonic(), _cpu_seconds(agent.pid)
+                began, before = time.monotonic(), cpu_seconds(agent.pid)
                 time.sleep(SECONDS)
-                spent = _cpu_seconds(agent.pid) - before
+                spent = cpu_seconds(agent.pid) - before
                 found = {
                     "cpu_percent": 100 * spent / (time.monotonic() - began),
                     "seconds": (_marked if marking else _told)(server, fresh) if places else [],
@@ -296,7 +296,7 @@ def _marked(_server: Server, job: JobProcess) -> list[float]:
     return found
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Of a process and of its children that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")

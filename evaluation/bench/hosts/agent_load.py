@@ -20,10 +20,32 @@ PEERS = 10
 CHURN_SECONDS, CHURN_CONNECTIONS = 0.1, 17
 """Between two bursts of short connections, and how many: 10,200 a minute."""
 
-# Each job listens, connects to the next one's port at another address, and sends a little on each connection.
+# A job listens, connects to the next one's port at another address, and sends a little on each connection.
+_JOB = r"""
+import json, os, socket, sys, time
+n, each, peers, tell, hear = map(int, sys.argv[1:])
+server = socket.create_server((f"127.0.0.{2 + n % peers}", 0), backlog=1000)
+os.write(tell, (json.dumps([n, *server.getsockname()]) + "\n").encode())
+address = tuple(json.loads(os.read(hear, 4096)))
+out = [socket.create_connection(address, 20, ("127.0.0.1", 0)) for _ in range(each // 2)]
+took = [server.accept()[0] for _ in range(each // 2)]
+for sock in took:
+    sock.setblocking(False)
+while True:
+    for sock in out:
+        sock.send(b"x" * 200)
+    for sock in took:
+        try:
+            sock.recv(65536)
+        except BlockingIOError:
+            pass
+    time.sleep(1.0)
+"""
+
+# Starts the jobs, each in its cgroup if it has one, and with a name in its environment if the jobs have names.
 _JOBS = r"""
-import json, os, resource, socket, sys, time
-jobs, each, peers, place = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+import json, os, resource, sys
+jobs, each, peers, place, names, job = *map(int, sys.argv[1:4]), *sys.argv[4:]
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
 told, tell = os.pipe()
@@ -33,28 +55,18 @@ for n in range(jobs):
     pid = os.fork()
     if pid == 0:
         if place != "-":
-            with open(f"{place}/job{n}/cgroup.procs", "w") as procs:
+            with open(f"{place}/job_{n}/cgroup.procs", "w") as procs:
                 procs.write("0")
         for m in range(jobs):
             os.close(hear[m][1])
             if m != n:
                 os.close(hear[m][0])
-        server = socket.create_server((f"127.0.0.{2 + n % peers}", 0), backlog=1000)
-        os.write(tell, (json.dumps([n, *server.getsockname()]) + "\n").encode())
-        address = tuple(json.loads(os.read(hear[n][0], 4096)))
-        out = [socket.create_connection(address, 20, ("127.0.0.1", 0)) for _ in range(each // 2)]
-        took = [server.accept()[0] for _ in range(each // 2)]
-        for sock in took:
-            sock.setblocking(False)
-        while True:
-            for sock in out:
-                sock.send(b"x" * 200)
-            for sock in took:
-                try:
-                    sock.recv(65536)
-                except BlockingIOError:
-                    pass
-            time.sleep(1.0)
+        sys.argv = ["-", *map(str, (n, each, peers, tell, hear[n][0]))]
+        if names == "-":
+            exec(job)
+        for descriptor in (tell, hear[n][0]):
+            os.set_inheritable(descriptor, True)
+        os.execve(sys.executable, [sys.executable, "-S", "-c", job, *sys.argv[1:]], {"TRAINYARD_JOB": f"{names}{n}"})
     pids.append(pid)
 addresses, lines = {}, os.fdopen(told)
 while len(addresses) < jobs:
@@ -73,13 +85,13 @@ for pid in pids:
 
 @contextlib.contextmanager
 def groups() -> Iterator[Path | None]:
-    """A folder with a cgroup of the second version for each job; None where none can be made."""
+    """A folder with a cgroup of the second version for each job, as Slurm makes them; None where none can be made."""
     second = second_hierarchy()
     if second is None:
         yield None
         return
-    place = second / f"trainyard-bench-{secrets.token_hex(4)}"
-    names = [place / f"job{n}" for n in range(JOBS)] + [place / "fresh", place / "churn"]
+    place = second / f"bench{secrets.token_hex(4)}_slurmstepd.scope"
+    names = [place / f"job_{n}" for n in range(JOBS)] + [place / "fresh", place / "churn"]
     try:
         for name in names:
             name.mkdir(parents=True)
@@ -91,8 +103,10 @@ def groups() -> Iterator[Path | None]:
 
 
 @contextlib.contextmanager
-def running_jobs(place: Path | None) -> Iterator[list[int]]:
-    command = [sys.executable, "-S", "-c", _JOBS, str(JOBS), str(SOCKETS_A_JOB), str(PEERS), str(place or "-")]
+def running_jobs(place: Path | None, names: str | None = None) -> Iterator[list[int]]:
+    """The jobs' processes. ``names``: TRAINYARD_JOB of each begins with it; None: they have none."""
+    command = [sys.executable, "-S", "-c", _JOBS, str(JOBS), str(SOCKETS_A_JOB), str(PEERS)]
+    command += [str(place or "-"), names or "-", _JOB]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

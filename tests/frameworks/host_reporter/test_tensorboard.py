@@ -14,11 +14,11 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc32c as their
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from torch.utils.tensorboard import SummaryWriter
 
-from host_reporter.readers import tensorboard_source
+from host_reporter.readers.event_files import source as tensorboard_source
+from host_reporter.readers.event_files.source import EventSource
+from host_reporter.readers.event_files.tensorboard import MAX_RECORD_BYTES, Records, Scalar, crc32c, scalars
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.parse import Event, Point
-from host_reporter.readers.tensorboard import MAX_RECORD_BYTES, Records, Scalar, crc32c, scalars
-from host_reporter.readers.tensorboard_source import EventSource
 from tests.support.frameworks.running_agent import Yard
 
 

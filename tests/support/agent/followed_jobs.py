@@ -11,6 +11,7 @@ from typing import Any
 from controller.model import Progress
 from controller.wire import JobSpec
 from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.job import Spec
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 
@@ -23,12 +24,12 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, object]] = []
         self._running: set[str] = set()
-        self.specs: dict[str, list[JobSpec | None]] = {}
+        self.specs: dict[str, list[Spec | None]] = {}
 
-    def declare(self, job: str, spec: JobSpec | None) -> None:
+    def declare(self, job: str, spec: Spec | None) -> None:
         self._running.add(job)
         self.specs.setdefault(job, []).append(spec)
-        self.calls.append(("declare", job, spec.weight if spec is not None else None))
+        self.calls.append(("declare", job, spec.weight if isinstance(spec, JobSpec) else None))
 
     def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running

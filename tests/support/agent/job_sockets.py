@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation.bench.support.hosts.job_process import JobProcess
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 
 PEER = "127.0.0.2"
 

@@ -26,6 +26,7 @@ class Agent:
         token.chmod(0o600)
         command = [sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
         command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--progress-dir", str(self.progress)]
+        command += ["--discover", ""]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 [*command, "--no-marking", "--period", "0.2"], stdout=output, stderr=output

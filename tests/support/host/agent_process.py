@@ -19,6 +19,7 @@ class Agent:
         (folder / "jobs.d").mkdir(exist_ok=True)
         command = [sys.executable, "-m", "host_reporter.agent", "--controller", server.url, "--host", "h1"]
         command += ["--jobs-dir", str(folder / "jobs.d"), "--progress-dir", str(folder), "--interface", NIC]
+        command += ["--discover", ""]
         # Of the reports; that of the controller is told in the answer to the first.
         command += ["--period", "1", *options]
         with self._log.open("ab") as log:

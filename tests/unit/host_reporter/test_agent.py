@@ -41,7 +41,7 @@ class Agent:
         token.write_text(f"{HOST}\n")
         token.chmod(0o600)
         self._command = [*prefix, sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
-        self._command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), *enforce]
+        self._command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--discover", "", *enforce]
         self._command += ["--period", f"{PERIOD_SECONDS}"]
         self._command += ["--progress-dir", str(folder)]
         self.start()

@@ -22,7 +22,8 @@ from docs.generate.offline import foreign
 from docs.generate.schema import fields
 from host_reporter.jobs.job_file import JobDocument, read_job_file
 from host_reporter.options import Options
-from host_reporter.readers.parse import GROUPS, RECORD_KEYS, Ended, Point
+from host_reporter.readers.match_limit import MatchLimit
+from host_reporter.readers.parse import GROUPS, RECORD_KEYS, Described, Ended, Point
 from tests.support.paths import ROOT
 
 
@@ -89,9 +90,11 @@ def test_the_job_files_fields_are_all_in_their_reference() -> None:
 def test_the_examples_of_the_references_can_be_used(tmp_path: Path) -> None:
     assert load_config(example("settings.md", tmp_path)).policy == "las"
     file = example("job-file.md", tmp_path)
-    job = read_job_file(file, file.read_text(), tmp_path)
-    assert job.parse("step 12 loss 0.5") == Point(12, 0.5)
-    assert job.parse("training finished") == Ended()
+    log = tmp_path / "resnet.log"
+    log.write_text("step 12 loss 0.5\ntraining finished\n")
+    job = read_job_file(file, file.read_text().replace("/var/log/resnet.log", str(log)), tmp_path)
+    events, _ = job.source().poll(MatchLimit())
+    assert [event for event in events if not isinstance(event, Described)] == [Point(12, 0.5), Ended()]
 
 
 def test_every_call_is_in_its_reference_with_parameters_bodies_and_statuses() -> None:

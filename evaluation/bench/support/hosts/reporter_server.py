@@ -11,10 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from controller.wire import HostReport, JobSpec
+from controller.wire.parts import PartSpec
 
 
 class ReporterServer:
     """What it took is in ``jobs`` and ``reports``; what it saw of the connections in ``tokens`` and ``connections``.
+
+    ``part_hosts`` has the host of each job that was registered as a part.
 
     ``status``: answered instead of taking anything. ``lose_answers``: so many requests are carried out, and the
     connection closed without an answer. ``refuse``: job id to the status of its PUT. ``delay``: before every answer.
@@ -22,7 +25,8 @@ class ReporterServer:
     """
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self.jobs: dict[str, JobSpec] = {}
+        self.jobs: dict[str, JobSpec | PartSpec] = {}
+        self.part_hosts: dict[str, str] = {}
         self.points: dict[str, list[float]] = {}
         self.ended: list[str] = []
         self.reports: list[HostReport] = []
@@ -98,12 +102,14 @@ class ReporterServer:
             return answer
 
     def _put(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        job = path.rpartition("/")[2]
+        _, _, _, job, *part = path.split("/")
         self.puts.append(job)
         if job in self.refuse:
             return self.refuse[job], {"detail": f"{job} is refused"}
         status = 200 if job in self.jobs else 201
-        self.jobs[job] = JobSpec.model_validate_json(body)
+        self.jobs[job] = (PartSpec if part else JobSpec).model_validate_json(body)
+        if part:
+            self.part_hosts[job] = part[1]
         return status, {}
 
     def _report(self, body: bytes) -> tuple[int, dict[str, Any]]:

@@ -15,7 +15,8 @@ from host_reporter.discovery import cgroups
 from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.packet_sources import PacketSources
-from host_reporter.jobs.job_file import JobFile, JobFileError, JobProcesses, read_job_file
+from host_reporter.jobs.job import JobProcesses
+from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import MAX_LINK_MARKS, by_group, by_link

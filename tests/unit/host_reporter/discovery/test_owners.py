@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.hosts.job_process import JobProcess
+from host_reporter import procfs
 from host_reporter.discovery import owners as owners_module
-from host_reporter.discovery import processes
 from host_reporter.discovery.owners import Owners
-from host_reporter.discovery.processes import Process
 from host_reporter.discovery.sock_diag import Socket
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
+from host_reporter.procfs import Process
 from tests.support.agent.job_sockets import ClosingDiag, by_pid, to_peer
 
 
@@ -72,9 +72,9 @@ def test_a_process_that_ends_and_whose_id_comes_again_is_gone(
         owners.look()
         assert owners.namespaces(0, 0.0)
         # As if the id had come again: the start is another one.
-        real = processes.identify
+        real = procfs.identify
         monkeypatch.setattr(
-            processes, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
+            procfs, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
         )
         owners.look()
         owners.look()

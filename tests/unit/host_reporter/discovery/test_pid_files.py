@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.hosts.job_process import JobProcess
-from host_reporter.discovery import pid_files, processes
+from host_reporter import procfs
+from host_reporter.discovery import pid_files
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
-from host_reporter.discovery.processes import Process, identify
 from host_reporter.discovery.written_at import WrittenAt, is_younger, stamp_of
-from host_reporter.jobs.job_file import JobProcesses
+from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
+from host_reporter.procfs import Process, identify
 
 NOBODY = 65_534
 IN_ROOTS_HANDS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
@@ -40,8 +41,8 @@ def pids_of(owners: Owners) -> set[int]:
 
 
 def test_a_process_has_the_users_whose_rights_it_has() -> None:
-    assert processes.users_of(os.getpid()) == {os.getuid(), os.geteuid(), os.getresuid()[2]}
-    assert processes.users_of(2**22 + 5) is None
+    assert procfs.users_of(os.getpid()) == {os.getuid(), os.geteuid(), os.getresuid()[2]}
+    assert procfs.users_of(2**22 + 5) is None
 
 
 @pytest.mark.parametrize(

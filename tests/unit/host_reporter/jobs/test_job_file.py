@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_reporter.jobs.job import JobFound
 from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
-from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, JobFound, JobsDirectory
+from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.readers.parse import Ended, Point
 
 LOG = {"log": "train.log", "pattern": r"step (?P<iteration>\d+)"}
 LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))
@@ -35,14 +35,12 @@ def test_a_whole_job_file() -> None:
     assert job.spec is not None
     assert job.spec.weight == 2.0
     assert job.followed == Path("/jobs/train.log"), "relative to the job file"
-    assert job.parse("step 12") == Point(12)
 
 
 def test_without_progress_the_helper_tells_it() -> None:
     job = read({"id": "a"})
     assert job.spec is None
     assert job.followed == Path("/progress/a.jsonl")
-    assert job.parse('{"ended": true}') == Ended()
 
 
 def test_yaml_says_the_same() -> None:
@@ -60,8 +58,20 @@ def test_yaml_says_the_same() -> None:
         ({"id": "a", "spec": {"tasks": [{"role": "ps", "host": "h1", "port": 70000}]}}, "spec.tasks.0.port: "),
         ({"id": "a", "spec": {"tasks": [{"role": "boss", "host": "h1"}]}}, "spec.tasks.0.role: "),
         ({"id": "a", "spec": {"weight": float("nan")}}, "spec.weight: "),
-        ({"id": "a", "progress": {}}, "progress: give either log (with pattern) or jsonl"),
-        ({"id": "a", "progress": {"log": "x"}}, "pattern"),
+        ({"id": "a", "progress": {}}, "progress: give either log or csv or jsonl or tensorboard"),
+        (
+            {"id": "a", "progress": {"log": "x", "format": "none"}},
+            "progress.format: unknown format 'none'; there are: auto, ",
+        ),
+        ({"id": "a", "progress": {**LOG, "format": "general"}}, "format is for a log without pattern"),
+        ({"id": "a", "progress": {"csv": "x", "format": "general"}}, "format is for a log without pattern"),
+        ({"id": "a", "progress": {"log": "x", "fields": {"step": "s"}}}, "fields are for csv or jsonl"),
+        ({"id": "a", "progress": {"csv": "x", "fields": {"metric": "m"}}}, "iteration, step or epoch"),
+        ({"id": "a", "progress": {"log": "x", "tag": "t"}}, "tag is for tensorboard"),
+        (
+            {"id": "a", "progress": {"log": "x", "metric_from": {"log": "y", "csv": "z"}}},
+            "progress.metric_from: give either",
+        ),
         ({"id": "a", "progress": {"log": "x", "jsonl": "y", "pattern": "z"}}, "either"),
         ({"id": "a", "progress": {"jsonl": "y", "pattern": "z"}}, "for a log"),
         ({"id": "a", "progress": {"log": "x", "pattern": "(?P<metric>.)"}}, "progress.pattern: it needs a named group"),

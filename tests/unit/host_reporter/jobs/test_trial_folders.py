@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from host_reporter.jobs import study, trial_folder
+from host_reporter.jobs.job import JobFound, JobGone
 from host_reporter.jobs.job_file import JobFile, read_job_file
-from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.study import MAX_LOOKED_AT
 from host_reporter.jobs.trials import Trials
 from host_reporter.notices import Notices

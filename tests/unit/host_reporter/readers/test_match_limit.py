@@ -9,13 +9,23 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
+from host_reporter.formats.matching import MAX_MATCHED, CompiledPattern, Matcher
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.preset import Pattern, Preset
+from host_reporter.formats.reading import Reading
+from host_reporter.formats.recognition import Recognition
 from host_reporter.readers.log_source import Source
 from host_reporter.readers.match_limit import TICK_SECONDS, MatchLimit, Overrun
-from host_reporter.readers.parse import MAX_MATCHED, Event, Point, log_parser
+from host_reporter.readers.parse import Event, Point
 from host_reporter.readers.tail import Tail
 
 STEP = r"(?P<iteration>\d+)"
 WORDS = "iteration 7 " + "word " * 40 + "!"
+
+
+def reader(pattern: str) -> Interpreter:
+    preset = Preset(name="test", title="", source="", patterns=(Pattern(regex=pattern),))
+    return Interpreter(Recognition.declared(Matcher(preset)))
 
 
 @pytest.mark.parametrize(
@@ -33,14 +43,14 @@ WORDS = "iteration 7 " + "word " * 40 + "!"
 )
 def test_a_match_without_end_is_ended(pattern: str, line: str) -> None:
     """That ``re`` asks for signals while it matches is said nowhere: it is proven here, for its every kind of loop."""
-    limit, parse = MatchLimit(), log_parser(pattern)
+    limit, parse = MatchLimit(), CompiledPattern(Pattern(regex=pattern)).read
     used = time.thread_time()
     with limit, pytest.raises(Overrun):
         limit.run(parse, line)
     # Of the processor's time, which a busy machine does not lengthen; one to two ticks are what it may take.
     assert time.thread_time() - used < 10 * TICK_SECONDS
     with limit:
-        assert limit.run(log_parser(STEP), "7") == Point(7.0)
+        assert limit.run(CompiledPattern(Pattern(regex=STEP)).read, "7") == Reading(iteration=7.0)
 
 
 def test_many_quick_matches_are_none_that_is_long() -> None:
@@ -52,8 +62,8 @@ def test_many_quick_matches_are_none_that_is_long() -> None:
 
 
 def test_a_pattern_sees_the_beginning_of_a_long_line() -> None:
-    parse = log_parser(rf"^.*step {STEP}", "end$")
-    assert parse("step 3 " + "x" * 60_000) == Point(3.0)
+    parse = CompiledPattern(Pattern(regex=rf"^.*step {STEP}")).read
+    assert parse("step 3 " + "x" * 60_000) == Reading(iteration=3.0)
     assert parse("x" * MAX_MATCHED + "step 3") is None
 
 
@@ -61,7 +71,7 @@ def test_a_file_whose_matches_are_endless_is_read_seldom_and_not_given_up(tmp_pa
     path = tmp_path / "log"
     path.write_text(f"iteration 1 a\n{WORDS}\niteration 3 a\n")
     limit = MatchLimit()
-    source = Source(Tail(path), log_parser(rf"iteration {STEP} (\w+\s?)+$"), overrun_rest_seconds=2.0)
+    source = Source(Tail(path), reader(rf"iteration {STEP} (\w+\s?)+$"), overrun_rest_seconds=2.0)
     assert source.poll(limit) == ([Point(1.0)], False)
     problem = source.problem()
     assert problem is not None and "takes too long" in problem
@@ -78,7 +88,7 @@ def test_lines_that_each_cost_a_little_too_much_take_a_small_part_of_the_time(tm
     path = tmp_path / "log"
     # A line costs ten milliseconds or so: far above what counts as costly, and below what is ended, on any machine.
     path.write_text(("7 " + "y" * 400 + "\n") * 1000)
-    source, limit = Source(Tail(path), log_parser(rf"{STEP}.*.*.*Z"), costly_rest_seconds=3600.0), MatchLimit()
+    source, limit = Source(Tail(path), reader(rf"{STEP}.*.*.*Z"), costly_rest_seconds=3600.0), MatchLimit()
     while not source.is_costly:
         source.poll(limit)
     parsed = source.unmatched

@@ -12,17 +12,12 @@ from hypothesis import strategies as st
 from controller.wire import JobSpec, ProgressPoint
 from host_reporter.readers.parse import (
     MAX_LINE_BYTES,
-    Ended,
     Event,
     Lines,
-    PatternError,
     Point,
     Targeted,
     json_parser,
-    log_parser,
 )
-
-PATTERN = r"iteration (?P<iteration>\S+)(?: accuracy (?P<metric>\S+))?"
 
 
 def _cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -48,6 +43,18 @@ def test_any_split_of_the_stream_gives_the_same_lines(data: bytes, places: list[
     assert all(len(line.encode()) <= 3 * MAX_LINE_BYTES for line in whole)
 
 
+def test_nuls_and_a_mark_of_utf8_are_left_out() -> None:
+    assert list(Lines().feed(b"\0\0\0\xef\xbb\xbfone\0\ntwo\n")) == ["one", "two"]
+
+
+def test_an_unfinished_line_can_be_seen_and_stays() -> None:
+    lines = Lines()
+    assert list(lines.feed(b"one\ntw")) == ["one"]
+    assert lines.unfinished() == "tw"
+    assert list(lines.feed(b"o\n")) == ["two"]
+    assert lines.unfinished() is None
+
+
 def test_lines_without_end_take_no_memory_and_are_dropped() -> None:
     lines = Lines()
     for _ in range(100):
@@ -61,11 +68,6 @@ def _sound(event: Event | None) -> None:
         ProgressPoint(iteration=event.iteration, metric=event.metric, time=event.time or 0.0)
     if isinstance(event, Targeted):
         JobSpec(target=event.target)
-
-
-@given(st.text())
-def test_no_line_of_a_log_raises(line: str) -> None:
-    _sound(log_parser(r"(?P<iteration>.*?) (?P<metric>.*) (?P<time>.*)", "end")(line))
 
 
 _json = st.recursive(
@@ -88,44 +90,3 @@ def test_no_record_of_a_progress_file_raises_and_none_goes_beyond_the_wire(value
 @pytest.mark.parametrize("line", ["", "{", "[" * 100_000, "null", "12", '{"iteration": true}', '{"iteration": -1}'])
 def test_a_record_that_is_none(line: str) -> None:
     assert json_parser(line) is None
-
-
-@pytest.mark.parametrize(
-    ("line", "event"),
-    [
-        ("2026-01-01 12:00:00,123 INFO iteration 12 accuracy 0.8123", Point(12.0, 0.8123)),
-        ("iteration 12", Point(12.0)),
-        ("iteration 12 accuracy nan", Point(12.0)),
-        ("iteration 12 accuracy 1e300", Point(12.0)),
-        ("iteration 1e300 accuracy 0.5", None),
-        ("iteration many", None),
-        ("warming up", None),
-        ("all done", Ended()),
-    ],
-)
-def test_a_line_of_a_log(line: str, event: Event | None) -> None:
-    assert log_parser(PATTERN, "all done$")(line) == event
-
-
-@pytest.mark.parametrize("text", ["1767268800.5", "2026-01-01T12:00:00.5+00:00", "2026-01-01 12:00:00,500+00:00"])
-def test_times(text: str) -> None:
-    assert log_parser("(?P<time>.*) it (?P<iteration>.*)")(f"{text} it 3") == Point(3.0, None, 1767268800.5)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        ("(", "pattern"),
-        ("iteration", "named group"),
-        ("(?P<iteration>1)(?P<foo>2)", "foo"),
-        ("(?P<iteration", "pattern"),
-    ],
-)
-def test_a_pattern_that_cannot_serve(pattern: str, words: str) -> None:
-    with pytest.raises(PatternError, match=words):
-        log_parser(pattern)
-
-
-def test_a_wrong_end_pattern_is_named() -> None:
-    with pytest.raises(PatternError, match="end_pattern"):
-        log_parser(PATTERN, "*")

@@ -117,6 +117,26 @@ def test_both_and_a_name_of_ones_own() -> None:
     assert find(SLURM | TORCH | {"TRAINYARD_JOB": "mine"}).job == "mine"
 
 
+@pytest.mark.parametrize(
+    ("environment", "job"),
+    [
+        ({"PBS_JOBID": "12.server", "PBS_JOBNAME": "resnet"}, "pbs-12.server"),
+        ({"LSB_JOBID": "12", "LSB_JOBINDEX": "0"}, "lsf-12"),
+        ({"LSB_JOBID": "12", "LSB_JOBINDEX": "3"}, "lsf-12-3"),
+        ({"RAY_JOB_ID": "01000000"}, "ray-01000000"),
+        ({"PMIX_NAMESPACE": "prterun-h1-77@1"}, "mpi-prterun-h1-77-1"),
+        (
+            TORCH | {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "gpu01", "MASTER_PORT": "29500"},
+            "torchrun-gpu01-29500",
+        ),
+        (TORCH | {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}, "torchrun-here-1"),
+        ({"MASTER_ADDR": "gpu01", "MASTER_PORT": "many"}, None),
+    ],
+)
+def test_other_launchers_name_a_job_too(environment: dict[str, str], job: str | None) -> None:
+    assert find(environment, "here").job == job
+
+
 def test_neither() -> None:
     launch = find({})
     assert (launch.job, launch.rank, launch.world_size, launch.hosts) == (None, 0, 1, ())

@@ -176,3 +176,23 @@ def test_progress_gives_the_same_file_again_and_importing_it_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to be two users")
+def test_where_another_user_has_the_name_the_file_has_the_users_number(tmp_path: Path) -> None:
+    """Whoever makes the file of a job first must not silence the job of another user, nor read along."""
+    script = (
+        "import os, sys\nos.setuid(int(sys.argv[1]))\n"
+        "from host_reporter import progress\nprogress('a').report(iteration=1)\n"
+    )
+    tmp_path.chmod(0o1777)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == 0 and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o755)
+    environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(tmp_path)}
+    for user in ("4242", "4343", "0"):
+        subprocess.run([sys.executable, "-c", script, user], env=environment, check=True, timeout=30)
+    (tmp_path / "a.jsonl").chmod(0o666)
+    subprocess.run([sys.executable, "-c", script, "4343"], env=environment, check=True, timeout=30)
+    owners = {path.name: (path.stat().st_uid, len(path.read_text().splitlines())) for path in tmp_path.iterdir()}
+    assert owners == {"a.jsonl": (4242, 1), "a.4343.jsonl": (4343, 2), "a.0.jsonl": (0, 1)}

@@ -127,7 +127,7 @@ def test_a_wrong_job_is_said_once_and_left_until_it_changes(
     wait_until(lambda: len(server.reports) > seen + 2)
     assert server.puts.count("bad") == 1
     assert [r.message for r in caplog.records if "bad" in r.message] == [
-        "job bad is refused until its file changes: bad is refused"
+        "job bad is refused until it changes: bad is refused"
     ]
     server.refuse.clear()
     sender.declare("bad", JobSpec(weight=2.0))

@@ -7,7 +7,6 @@ passed over: the next place whose length has the right checksum is the next reco
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Iterator
@@ -222,7 +221,7 @@ def _value(message: bytes) -> tuple[str, float] | None:
             value = float(struct.unpack("<f", _as_bytes(content))[0])
         elif field == _TENSOR and kind == _BYTES:
             value = _tensor(_as_bytes(content))
-    return (tag, value) if tag is not None and value is not None and math.isfinite(value) else None
+    return (tag, value) if tag is not None and value is not None else None
 
 
 def _tensor(message: bytes) -> float | None:

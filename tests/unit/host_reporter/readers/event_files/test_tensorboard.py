@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.readers import tensorboard
+from host_reporter.readers.event_files import tensorboard
+from host_reporter.readers.event_files.source import EventSource
+from host_reporter.readers.event_files.tensorboard import Records, Scalar, crc32c, scalars
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.parse import Event, Point
-from host_reporter.readers.tensorboard import Records, Scalar, crc32c, scalars
-from host_reporter.readers.tensorboard_source import EventSource
 
 # By torch.utils.tensorboard.SummaryWriter of PyTorch 2.13: acc as a simple value, loss and exact as tensors.
 WRITTEN = bytes.fromhex(

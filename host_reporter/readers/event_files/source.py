@@ -7,17 +7,21 @@ processes may write at once. So all files are read, the oldest name first, and t
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from host_reporter.formats import names
+from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.reading import Reading
+from host_reporter.readers.event_files.tensorboard import Records, Scalar, scalars
 from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.readers.log_source import TURN_SECONDS
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.parse import MAX_ITERATION, MAX_METRIC, MAX_TIME, Event, Point
 from host_reporter.readers.tail import Tail
-from host_reporter.readers.tensorboard import Records, Scalar, scalars
 
 MAX_OPEN = 8
 """Follow the latest so many files; an older one is closed when all of it was read."""
@@ -29,6 +33,10 @@ LIST_SECONDS = 0.5
 """Look for new files at most this often."""
 
 MAX_TAGS_TOLD = 8
+MAX_SCALARS = 1_000
+"""Count no more scalars of one step."""
+
+MAX_TAG = 200
 _MARK = "tfevents"
 
 
@@ -47,11 +55,14 @@ class _File:
 
 
 class EventSource:
-    """Points out of the scalars with ``tag``; without a tag each new step of any scalar is a point without a metric."""
+    """Points out of the scalars with ``tag``; without a tag each new step of any scalar is a point without a metric.
+
+    With a ``counter`` the scalars of one step are its readings: it chooses the metric, describes it, and sees new runs.
+    """
 
     is_costly = False
 
-    def __init__(self, folder: Path, tag: str | None) -> None:
+    def __init__(self, folder: Path, tag: str | None, *, counter: Counter | None = None) -> None:
         self.folder = folder
         self.matched = 0
         self.unmatched = 0
@@ -65,6 +76,18 @@ class EventSource:
         self._damaged = False
         self._other_tags: dict[str, None] = {}
         self._last_step: int | None = None
+        self._counter = counter
+        self._step: list[Scalar] = []
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Event files have no lines."""
+        return ()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something of it was read."""
+        return self.matched + self.unmatched > 0
 
     def poll(self, _limit: MatchLimit) -> tuple[list[Event], bool]:
         """Some of the points since the last call, and whether there may be more to read at once."""
@@ -72,8 +95,12 @@ class EventSource:
             self._look(time.monotonic())
             self._reading = self._next()
         if self._reading is None:
-            return [], False
+            return self.rest(_limit), False
         return self._parse_some(*self._reading), True
+
+    def rest(self, _limit: MatchLimit) -> list[Event]:
+        """Returns the events of the last step, whose other scalars may be to come."""
+        return self._count_step()
 
     def aim(self) -> None:
         """Note how much there is to read now; ``is_there`` when that was read."""
@@ -110,7 +137,8 @@ class EventSource:
         if self.matched == 0 and self.unmatched >= (1 if final else 100):
             there = ", ".join(self._other_tags)
             return f"{self.folder}: none of its scalars is called {self._tag}; there are {there}"
-        return None
+        problem = self._counter.problem() if self._counter is not None else None
+        return f"{self.folder}: {problem}" if problem is not None else None
 
     def close(self) -> None:
         """Let go of the files."""
@@ -168,12 +196,45 @@ class EventSource:
                 # Its checksum is right, but it is no event.
                 self._damaged = True
                 continue
-            events += [point for scalar in values if (point := self._point(scalar)) is not None]
+            for scalar in values:
+                events += self._events(scalar)
             if time.thread_time() - began > TURN_SECONDS:
                 return events
         self._reading = None
         self._damaged |= file.records.damaged > 0
         return events
+
+    def _events(self, scalar: Scalar) -> list[Event]:
+        """Returns the events of a scalar; with a counter, those of the step before, once another one begins."""
+        if self._counter is None:
+            point = self._point(scalar)
+            return [point] if point is not None else []
+        events = self._count_step() if self._step and self._step[0].step != scalar.step else []
+        if 0 <= scalar.step <= MAX_ITERATION and len(self._step) < MAX_SCALARS:
+            self._step.append(scalar)
+            if (
+                self._tag is not None
+                and not names.same(scalar.tag, self._tag)
+                and len(self._other_tags) < MAX_TAGS_TOLD
+            ):
+                self._other_tags[scalar.tag[:100]] = None
+        return events
+
+    def _count_step(self) -> list[Event]:
+        step, self._step = self._step, []
+        if self._counter is None or not step:
+            return []
+        metrics = {scalar.tag[:MAX_TAG]: scalar.value for scalar in step if self._tag is None or self._is_tag(scalar)}
+        if not metrics:
+            self.unmatched += len(step)
+            return []
+        self.matched += 1
+        time = step[0].time
+        when = time if 0 < time <= MAX_TIME else None
+        return self._counter.count(Reading(iteration=float(step[0].step), metrics=metrics, time=when))
+
+    def _is_tag(self, scalar: Scalar) -> bool:
+        return self._tag is not None and names.same(scalar.tag, self._tag)
 
     def _point(self, scalar: Scalar) -> Point | None:
         if self._tag is not None and scalar.tag != self._tag:
@@ -186,4 +247,6 @@ class EventSource:
         self.matched += 1
         self._last_step = scalar.step
         metric = scalar.value if self._tag is not None and abs(scalar.value) <= MAX_METRIC else None
-        return Point(float(scalar.step), metric, scalar.time if 0 < scalar.time <= MAX_TIME else None)
+        time = scalar.time if 0 < scalar.time <= MAX_TIME else None
+        diverged = self._tag is not None and not math.isfinite(scalar.value)
+        return Point(float(scalar.step), metric, time, diverged)

@@ -1,0 +1,90 @@
+"""Which of the metrics of a line is the metric of the run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from host_reporter.formats import names
+from host_reporter.formats.events import Direction
+
+MAX_NAMES = 50
+"""Remember at most so many names of metrics."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job file declares of its metric, and the directions that its preset knows."""
+
+    metric: str | None = None
+    direction: Direction | None = None
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+    iterations: float | None = None
+    """The length of the run."""
+
+
+class MetricChoice:
+    """Chooses the metric at the first line that has one, and keeps it, so that a run's curve is of one metric.
+
+    Of several on that line: the declared one, else validation before training, else a loss, else the first one.
+    ``seen`` are the names of all metrics so far.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self.name: str | None = None
+        self.seen: dict[str, None] = {}
+
+    def direction_of(self, name: str) -> Direction | None:
+        """Returns the direction of a metric: the declared one, else the preset's, else that of the name."""
+        wanted = self._wanted
+        if wanted.direction is not None and (wanted.metric is None or _named(wanted.metric, {name: 0.0})):
+            return wanted.direction
+        return wanted.directions.get(name) or names.direction(name)
+
+    @property
+    def direction(self) -> Direction | None:
+        """The direction of the chosen metric."""
+        return None if self.name is None else self.direction_of(self.name)
+
+    def pick(self, metrics: Mapping[str, float]) -> float | None:
+        """Returns the value of the run's metric; None where the line does not have it."""
+        for name in metrics:
+            if len(self.seen) < MAX_NAMES:
+                self.seen[name] = None
+        if self.name is None:
+            self.name = self.best(metrics)
+        return None if self.name is None else metrics.get(self.name)
+
+    def best(self, metrics: Mapping[str, float]) -> str | None:
+        """Returns which of several metrics would be chosen; None where none is known."""
+        if self._wanted.metric is not None:
+            return _named(self._wanted.metric, metrics)
+        known = [name for name in metrics if self.direction_of(name) is not None]
+        return min(known, key=lambda name: (not names.is_validation(name), not names.is_loss(name)), default=None)
+
+    def problem(self) -> str | None:
+        """Returns what a person should know of the metric."""
+        if self.name is not None and self.direction is None:
+            return (
+                f"whether a larger {self.name} is better is not known, so it is not reported: "
+                "declare progress.direction, max or min"
+            )
+        if self.name is None and self.seen and self._wanted.metric is not None:
+            return f"no line has the metric {self._wanted.metric}; there are {', '.join(list(self.seen)[:12])}"
+        if self.name is None and self.seen:
+            return (
+                f"none of {', '.join(list(self.seen)[:12])} is known as a metric: "
+                "declare progress.metric and progress.direction"
+            )
+        return None
+
+
+def _named(wanted: str, metrics: Mapping[str, float]) -> str | None:
+    """Returns the metric of this name, or one whose name has all its words: ``accuracy`` may be ``val_accuracy``."""
+    for name in metrics:
+        if names.same(name, wanted):
+            return name
+    words = set(names.words(wanted))
+    alike = [name for name in metrics if words and words <= set(names.words(name))]
+    return max(alike, key=names.is_validation, default=None)

@@ -1,0 +1,1 @@
+"""The logs of training frameworks and of their loops."""

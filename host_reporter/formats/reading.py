@@ -1,0 +1,53 @@
+"""What one line, row or record says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NUMBERS = ("iteration", "epoch", "epochs", "step", "of", "total")
+"""The numbers of a reading that say where the run is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one line says: any part of it; None: the line does not say it.
+
+    ``step`` counts in the epoch where the line or an earlier one names the epoch or ``of``, and in the run otherwise.
+    ``iteration`` counts in the run in any case.
+    """
+
+    iteration: float | None = None
+    """How many iterations of the run are done."""
+    epoch: float | None = None
+    epochs: float | None = None
+    """How many epochs the run has."""
+    step: float | None = None
+    of: float | None = None
+    """How many steps one epoch has."""
+    total: float | None = None
+    """How many iterations the run has."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The metrics in the order of the line. A value may be nan or infinite."""
+    time: float | None = None
+    """When, in seconds since the epoch."""
+    diverged: bool = False
+    ended: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the line says where the run is."""
+        return self.iteration is not None or self.step is not None or self.epoch is not None
+
+
+def counted(
+    counters: Mapping[str, float | None],
+    *,
+    metrics: Mapping[str, float],
+    time: float | None = None,
+    diverged: bool = False,
+    ended: bool = False,
+) -> Reading:
+    """Returns a reading whose NUMBERS come from a mapping."""
+    iteration, epoch, epochs, step, of, total = (counters.get(name) for name in NUMBERS)
+    return Reading(iteration, epoch, epochs, step, of, total, metrics, time, diverged, ended)

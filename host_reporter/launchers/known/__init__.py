@@ -1,0 +1,1 @@
+"""One module a launcher: what its variables and cgroups say. Pure."""

@@ -1,0 +1,137 @@
+"""The source of a job's progress, by what its file is."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from host_reporter.formats import registry
+from host_reporter.formats.matching import Matcher
+from host_reporter.formats.outputs.documents import DocumentReader
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.outputs.line_reader import Declared, LineReader
+from host_reporter.formats.outputs.records import JsonReader, TableReader
+from host_reporter.formats.preset import Kind as Format
+from host_reporter.formats.recognition import Recognition
+from host_reporter.readers.event_files.runs import EventFolders
+from host_reporter.readers.location import Kind, Location
+from host_reporter.readers.log_source import ProgressSource, Source
+from host_reporter.readers.sources.document import DocumentSource
+from host_reporter.readers.sources.mlflow import MlflowSource, newest_run
+from host_reporter.readers.sources.newest import Movable, NewestSource
+from host_reporter.readers.tail import Tail
+
+_FIRST_BYTES = 16 * 1024
+_LINES = 4
+_DOCKER = b'{"log":'
+_BY_FORMAT: Mapping[Format, Kind] = {
+    Format.LINES: "log",
+    Format.CSV: "csv",
+    Format.JSONL: "jsonl",
+    Format.DOCUMENT: "trainer-state",
+}
+_SUFFIXES: Mapping[str, Kind] = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_EVENT_FILE = "tfevents"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a job file says of the output: its format (None: auto), and its metric."""
+
+    matcher: Matcher | None = None
+    declared: Declared | None = None
+    end_pattern: str | None = None
+    """A line that matches it ends the job."""
+
+
+ANY = Wish()
+
+
+def auto_source(location: Location, wish: Wish = ANY) -> ProgressSource:
+    """Returns the source of what is at the location. It recognises the preset by itself, unless ``wish`` names one."""
+    if location.path.exists():
+        return _movable(location, wish)
+    return NewestSource(location.path, lambda path: _movable(_at(location, path), wish), shown=location.shown)
+
+
+def _at(location: Location, path: Path) -> Location:
+    """Returns the location of a file that has come: the one that was named, or one of a pattern, which is no link."""
+    if path == location.path:
+        return location
+    return replace(location, path=path, shown=str(path), follow_links=False)
+
+
+def _movable(location: Location, wish: Wish) -> Movable:
+    kind = location.kind or (_BY_FORMAT[wish.matcher.preset.kind] if wish.matcher is not None else kind_of(location))
+    if kind == "mlflow":
+        return MlflowSource(location.path, wish.declared or Declared())
+    if kind == "tensorboard":
+        folder = location.path.parent if _EVENT_FILE in location.path.name else location.path
+        return EventFolders(folder, wish.declared or Declared())
+    matchers = {wish.matcher.name: wish.matcher} if wish.matcher is not None else registry.available()
+    if kind == "trainer-state":
+        return DocumentSource(
+            location.path,
+            DocumentReader(matchers, wish.declared),
+            shown=location.shown,
+            follow_links=location.follow_links,
+            owner=location.owner,
+        )
+    return Source(_tail(location), _reader(kind, wish, matchers))
+
+
+def _reader(kind: Kind, wish: Wish, matchers: Mapping[str, Matcher]) -> LineReader:
+    if kind == "csv":
+        return TableReader(matchers, wish.declared)
+    if kind == "jsonl":
+        return JsonReader(matchers, wish.declared)
+    recognition = Recognition.declared(wish.matcher) if wish.matcher is not None else Recognition(matchers)
+    return Interpreter(recognition, wish.declared, end_pattern=wish.end_pattern)
+
+
+def kind_of(location: Location) -> Kind:
+    """Returns what kind of file it is, by its name and its first lines. A file that is not there yet is a log."""
+    path = location.path
+    if path.is_dir():
+        return "mlflow" if newest_run(path) is not None else "tensorboard"
+    name = Path(location.shown).name
+    if _EVENT_FILE in name:
+        return "tensorboard"
+    for matcher in registry.available().values():
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in matcher.preset.files):
+            return _BY_FORMAT[matcher.preset.kind]
+    suffix = Path(name).suffix.lower()
+    return _SUFFIXES.get(suffix) or _by_content(_first_bytes(location), is_json=suffix == ".json")
+
+
+def _by_content(first: bytes, *, is_json: bool) -> Kind:
+    lines = [line for line in first.lstrip(b"\xef\xbb\xbf\0").splitlines()[:_LINES] if line.strip()]
+    if not lines or lines[0].startswith(_DOCKER) or not lines[0].startswith(b"{"):
+        return "log"
+    if is_json:
+        return "jsonl" if _is_record(lines[0]) else "trainer-state"
+    # One line of JSON may be the settings that a log begins with.
+    whole = lines if first.endswith(b"\n") or len(lines) == _LINES else lines[:-1]
+    return "jsonl" if len(lines) > 1 and all(map(_is_record, whole)) else "log"
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _first_bytes(location: Location) -> bytes:
+    tail = _tail(location)
+    try:
+        return tail.first_bytes(_FIRST_BYTES)
+    finally:
+        tail.close()
+
+
+def _tail(location: Location) -> Tail:
+    return Tail(location.path, follow_links=location.follow_links, shown=location.shown, owner=location.owner)

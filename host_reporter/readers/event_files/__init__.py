@@ -1,0 +1,1 @@
+"""TensorBoard's event files: their records, a folder of them, and the folders of runs."""

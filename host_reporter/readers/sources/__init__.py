@@ -1,0 +1,1 @@
+"""Sources of progress that are no single log: documents, MLflow's runs, wildcards, two files as one."""

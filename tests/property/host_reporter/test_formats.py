@@ -1,0 +1,143 @@
+"""Whatever a log holds: nothing raises, iterations never go back in a run, and no line takes long."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_reporter.formats import registry
+from host_reporter.formats.counts.choice import Wanted
+from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.events import Described, Ended, Event, Point
+from host_reporter.formats.matching import MAX_MATCHED
+from host_reporter.formats.prefixes.cleaning import Cleaner
+from host_reporter.formats.reading import Reading
+from tests.support.agent.logs import interpreted
+
+_number = st.one_of(st.none(), st.floats(0, 1e6), st.integers(0, 1000).map(float))
+_value = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf]))
+_readings = st.lists(
+    st.builds(
+        Reading,
+        iteration=st.one_of(st.none(), st.none(), _number),
+        epoch=_number,
+        epochs=_number,
+        step=_number,
+        of=_number,
+        total=_number,
+        metrics=st.dictionaries(st.sampled_from(["loss", "val_loss", "accuracy", "thing"]), _value, max_size=3),
+        ended=st.sampled_from([False, False, False, True]),
+    ),
+    max_size=20,
+)
+_words = [
+    "epoch",
+    "Epoch 1/3",
+    "step",
+    "iter",
+    "[",
+    "]",
+    "12",
+    "3/10",
+    "loss",
+    ":",
+    "=",
+    "0.5",
+    "nan",
+    "{'loss': ",
+    "}",
+]
+_lines = st.lists(
+    st.one_of(
+        st.text(max_size=40),
+        st.lists(st.sampled_from(_words), max_size=10).map(" ".join),
+        st.binary(max_size=60).map(lambda data: data.decode(errors="replace")),
+    ),
+    max_size=20,
+)
+
+
+def _sound(events: list[Event]) -> None:
+    highest = -math.inf
+    for event in events:
+        if isinstance(event, Ended):
+            highest = -math.inf
+        elif isinstance(event, Point):
+            assert highest <= event.iteration <= 1e15
+            assert event.metric is None or math.isfinite(event.metric)
+            highest = event.iteration
+        elif isinstance(event, Described):
+            assert event.iterations is None or 0 < event.iterations <= 1e15
+
+
+@given(_readings, st.sets(st.integers(0, 20)))
+def test_iterations_never_go_back_in_a_run(readings: list[Reading], files: set[int]) -> None:
+    counter = Counter(Wanted())
+    events: list[Event] = []
+    for place, reading in enumerate(readings):
+        if place in files:
+            counter.begin_file()
+        events += counter.count(reading)
+    _sound(events)
+
+
+@settings(deadline=None)
+@given(_lines)
+def test_no_line_raises(lines: list[str]) -> None:
+    _sound(list(interpreted(lines).events))
+
+
+ADVERSARIES = [
+    "a " * 1024,
+    "a" * MAX_MATCHED,
+    "1" * MAX_MATCHED,
+    "1," * 1024,
+    "1/" * 1024,
+    " " * MAX_MATCHED,
+    "[" * MAX_MATCHED,
+    "epoch " * 340,
+    "epoch 1 " * 250,
+    "step [ " * 290,
+    "loss " * 400,
+    "loss: " * 340,
+    "loss=1 " * 290,
+    "iteration " + " " * 2000,
+    "{'loss': " * 220,
+    "'" * MAX_MATCHED,
+    "'a':" * 500,
+    "| " * 1024,
+    "100%|" + "#" * 2000,
+    "100%|" * 400,
+    "(pid=" * 400,
+    "2024-05-01 12:00:00 " * 100,
+    "\x1b[" * 1000,
+    "\x1b]" * 1000,
+    "- " * 1000,
+    "a.b/c@d-" * 250,
+    "nan " * 500,
+    "ETA: " * 400,
+    "{'a': {" * 290,
+]
+
+
+@pytest.mark.parametrize("name", sorted(registry.available()))
+def test_patterns_need_linear_time(name: str) -> None:
+    matcher = registry.available()[name]
+    for line in ADVERSARIES:
+        for text in (line, line + "x", "epoch 1 step 2 " + line, "iteration 1/ 2 | " + line):
+            began = time.thread_time()
+            reading = matcher.read(text)
+            matcher.is_sure(text, reading)
+            # A line that is read in linear time takes a few milliseconds, here with an allowance for slow machines.
+            assert time.thread_time() - began < 0.1, text[:60]
+
+
+def test_cleaning_needs_linear_time() -> None:
+    for line in ADVERSARIES:
+        began = time.thread_time()
+        Cleaner().feed(line * 30)
+        assert time.thread_time() - began < 0.3, line[:60]

@@ -1,0 +1,34 @@
+"""Each preset has a sample, is recognised by it, and reads from it what stands beside it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from host_reporter.formats import registry
+from tests.support.agent.logs import SAMPLES, parsed
+
+
+@pytest.mark.parametrize("name", sorted(registry.available()))
+def test_a_sample_is_recognised_and_read(name: str) -> None:
+    samples = [path for path in SAMPLES.iterdir() if path.name.startswith(f"{name}.") and path.suffix != ".expected"]
+    assert samples, f"tests/data/logs has no sample {name}.log"
+    expected = json.loads((SAMPLES / f"{name}.expected").read_text())
+    for sample in samples:
+        found = parsed(sample)
+        assert (found.described.preset, found.described.is_guess) == (name, name == registry.GENERAL)
+        assert (found.described.metric, found.described.direction) == (expected["metric"], expected["direction"])
+        assert found.described.iterations == expected["iterations"]
+        assert [(point.iteration, point.metric) for run in found.runs for point in run] == [
+            tuple(point) for point in expected["points"]
+        ]
+        assert found.problem is None
+
+
+def test_all_presets_can_be_used_and_say_where_their_format_is_documented() -> None:
+    assert registry.faults() == ()
+    for matcher in registry.available().values():
+        assert matcher.preset.title
+        assert matcher.preset.source == "recorded" or matcher.preset.source.startswith("https://")
+        assert all(name in registry.available() for name in matcher.preset.beats)

@@ -1,0 +1,61 @@
+"""What a job's output says of it fills its spec where its job file leaves that open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.wire import JobSpec, MetricSpec
+from evaluation.bench.support.waiting import wait_until
+from host_reporter.jobs.described import described_spec
+from host_reporter.readers.parse import Described
+from tests.support.agent.followed_jobs import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    built = World(tmp_path)
+    yield built
+    built.stop()
+
+
+LOSS = Described("lm loss", "min", 500.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "metric", "iterations"),
+    [
+        ({}, MetricSpec(name="lm loss", direction="min"), 500.0),
+        ({"iterations": 9.0}, MetricSpec(name="lm loss", direction="min"), 9.0),
+        ({"metric": {"name": "acc", "direction": "max"}}, MetricSpec(name="acc", direction="max"), 500.0),
+        ({"metric": {"name": "my loss"}}, MetricSpec(name="my loss", direction="min"), 500.0),
+    ],
+)
+def test_what_the_job_file_says_stays(spec: dict[str, object], metric: MetricSpec, iterations: float) -> None:
+    found = described_spec(JobSpec.model_validate(spec), LOSS)
+    assert (found.metric, found.iterations) == (metric, iterations)
+    JobSpec.model_validate_json(found.model_dump_json())
+
+
+def test_a_name_is_cut_and_cleaned_for_the_wire() -> None:
+    found = described_spec(JobSpec(), Described("a\x1b\u202e" + "x" * 100, "min"))
+    assert found.metric.name == "a??" + "x" * 60
+    assert described_spec(JobSpec(), Described("thing", None, None)) == JobSpec()
+
+
+def test_a_job_is_registered_anew_with_what_its_log_says(world: World) -> None:
+    world.job(progress={"log": str(world.log)})
+    world.start()
+    wait_until(lambda: world.receiver.calls)
+    world.log.write_text("".join(f"epoch 1/10 step {s}/100 loss {1 / s}\n" for s in (10, 20, 30)))
+    wait_until(lambda: 30 in world.receiver.points("a"))
+    specs = [spec for spec in world.receiver.specs["a"] if spec is not None]
+    assert specs[-1].metric == MetricSpec(name="loss", direction="min")
+    assert specs[-1].iterations == 1000
+    order = world.receiver.order("a")
+    assert order.index("add") > len(order) - 1 - order[::-1].index("declare"), "its points come after that"
+    assert len(specs) <= 3
+    assert json.dumps(specs[-1].model_dump(mode="json"))
