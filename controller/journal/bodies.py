@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.families.run import Ending
-from controller.wire import Bytes, Iterations, JobSpec, MetricValue, Name, TcpPort
+from controller.wire import Bytes, HostDecision, HostRequest, Iterations, JobSpec, MetricValue, Name, TcpPort
+from controller.wire.hosts import EnrolmentState
 
 Time = float
 Count = Annotated[int, Field(ge=0)]
@@ -117,3 +118,21 @@ class RunBody(Body):
     t95: Iterations | None
     curve: tuple[tuple[Iterations, MetricValue], ...]
     reason: str | None
+
+
+class EnrolmentBody(Body):
+    """A host that has asked to be added: the fields of ``controller.enrolment.record.Enrolment`` without its name.
+
+    ``site``: the datapath id of its switch, and the number of its port.
+    """
+
+    request: HostRequest
+    announcement: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    asked_at: Time
+    asked_from: str
+    state: EnrolmentState
+    decision: HostDecision | None
+    decided_at: Time | None
+    decided_by: str | None
+    site: tuple[Count, Count] | None
+    found_by: Literal["announcement", "operator"] | None

@@ -46,6 +46,7 @@ from controller.wire.events import (
     SwitchEvent,
 )
 from controller.wire.families import FamilyList, FamilyRun, FamilyRuns, FamilyState, FamilySummary
+from controller.wire.hosts import HostDecision, HostList, HostPut, HostRequest, HostView
 from controller.wire.jobs import (
     DemandSpec,
     FlowSpec,
@@ -120,10 +121,15 @@ __all__ = [
     "FlowSpec",
     "GapEvent",
     "HistoryView",
+    "HostDecision",
     "HostEvent",
+    "HostList",
     "HostPlan",
+    "HostPut",
     "HostReport",
+    "HostRequest",
     "HostState",
+    "HostView",
     "Iterations",
     "JobAtPort",
     "JobDescription",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.config.values import MAX_DPID
+from controller.wire.addresses import MAX_DPID
 from controller.wire import NAME_PATTERN
 from docs.generate.markdown import code, prose, table
 

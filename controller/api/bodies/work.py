@@ -16,7 +16,7 @@ from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.declared.frames import pack, unpack
 from controller.pieces import Steps
-from controller.wire import HostReport, JobSpec, Settings, StageSpec
+from controller.wire import HostPut, HostReport, JobSpec, Settings, StageSpec
 
 
 class Kind(Protocol):
@@ -73,6 +73,7 @@ KINDS: dict[str, Kind] = {
     "report": _Values(HostReport, Batch),
     "stage": _Message(StageSpec),
     "settings": _Message(Settings),
+    "host": _Message(HostPut),
 }
 
 
