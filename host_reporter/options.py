@@ -22,6 +22,7 @@ from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VA
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+DEFAULT_STATE_DIR = "/var/lib/host-reporter"
 
 MOST_CONFIG_BYTES = 2**20
 """Refuse a file of options that has more bytes."""
@@ -44,6 +45,8 @@ class Options(Message):
     controller: str = DEFAULT_CONTROLLER
     host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
     token_file: Path | None = Field(default=None, strict=False)
+    enrol_token_file: Path | None = Field(default=None, strict=False)
+    state_dir: Path = Field(default=Path(DEFAULT_STATE_DIR), strict=False)
     ca_file: Path | None = Field(default=None, strict=False)
     certificate_file: Path | None = Field(default=None, strict=False)
     key_file: Path | None = Field(default=None, strict=False)
@@ -80,6 +83,11 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         if written is not None and field in (written.data or {}) and field not in given:
             raise OptionsError(f"{config}:{written.line((field,))}: {field}: {problem}") from error
         raise OptionsError(f"--{field.replace('_', '-')}: {problem}") from error
+    if options.enrol_token_file is not None and (options.token_file or options.certificate_file):
+        raise OptionsError(
+            "--enrol-token-file: a host that enrols gets a token of its own; leave out --token-file and "
+            "--certificate-file"
+        )
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: give --interface too, the interface that has this rate")
     if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
@@ -123,6 +131,8 @@ def parser() -> argparse.ArgumentParser:
     add("--controller", metavar="URL", help=f"the controller's address ({DEFAULT_CONTROLLER})")
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
+    add("--enrol-token-file", metavar="FILE", help="file with the token by which this host asks to be added")
+    add("--state-dir", metavar="DIR", help=f"folder for the token of a host that enrols ({DEFAULT_STATE_DIR})")
     add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
     add("--certificate-file", metavar="FILE", help="client certificate with this host's name, in the place of a token")
     add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")
