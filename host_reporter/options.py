@@ -124,7 +124,8 @@ def parser() -> argparse.ArgumentParser:
     created = argparse.ArgumentParser(
         prog="host-reporter",
         description="Report the progress of this host's training jobs to the controller; mark and order their traffic.",
-        epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
+        epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d. "
+        "host-reporter check [--json], with the same options, shows what this host has and lacks; it changes nothing.",
     )
     add = created.add_argument
     add("--version", action="version", version=f"host-reporter {version('trainyard')}")

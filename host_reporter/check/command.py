@@ -1,4 +1,7 @@
-"""``host-reporter check``: a line for each check. Exit status: 0 all is there, 1 something is missing, 2 wrong input."""
+"""``host-reporter check``: looks at this host, and prints a line for each check.
+
+Exit status: 0 all that is needed is there, 1 something is missing, 2 wrong input.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,5 @@ def run(options: Options, checks: Iterable[Check]) -> Iterator[Verdict]:
         try:
             yield from check(options)
         except Exception as error:
-            yield note(
-                check.__module__.rpartition(".")[2], f"it could not be looked at: {type(error).__name__}: {error}"
-            )
+            name = check.__module__.rpartition(".")[2]
+            yield note(name, f"it could not be looked at: {type(error).__name__}: {error}")

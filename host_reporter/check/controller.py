@@ -56,9 +56,8 @@ def encryption(address: Address) -> Iterator[Verdict]:
 
 def caller_verdict(answer: Answer, options: Options) -> Verdict:
     """Returns what the token, or the certificate, allows."""
-    stranger = missing(
-        CHECK, f"what answers at {options.controller} is no controller", "--controller names its address"
-    )
+    text = f"what answers at {options.controller} is no controller of this version"
+    stranger = missing(CHECK, text, "--controller names its address")
     if answer.status == HTTPStatus.NOT_FOUND:
         return stranger
     if answer.status != HTTPStatus.OK:
