@@ -11,7 +11,15 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, fi
 from controller.access.certificates.contexts import Certificates
 from controller.config.enrolment import EnrolmentSettings
 from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow, Tls
-from controller.config.values import Section, as_databases, as_optional_section, as_section, is_loopback
+from controller.config.values import (
+    ENROL,
+    Section,
+    as_databases,
+    as_hosts,
+    as_optional_section,
+    as_section,
+    is_loopback,
+)
 from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
@@ -34,8 +42,6 @@ __all__ = [
     "load_config",
 ]
 
-ENROL = "enrol"
-"""Stands in the place of the list of hosts where all hosts enrol."""
 GATE_PERIODS = 2.0
 """Require that the gate's hard timeout outlasts this many periods: else a late renewal would drop the priorities."""
 
@@ -79,7 +85,7 @@ class Config(Section):
     period."""
     probe: bool = True
     """Whether the queues of a switch are proven with test packets before the switch is used."""
-    hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
+    hosts: Annotated[tuple[HostEntry, ...], BeforeValidator(as_hosts), Field(strict=False)] = ()
     """The servers, their addresses and links. The word enrol in the place of the list stands for no list and for
     enrolment with its defaults."""
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()

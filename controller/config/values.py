@@ -43,6 +43,17 @@ def as_optional_section(value: object) -> object:
     return None if value is None else as_section(value)
 
 
+ENROL = "enrol"
+"""Stands in the place of the list of hosts where all hosts enrol."""
+
+
+def as_hosts(value: object) -> object:
+    """Check that the hosts are a list; raises ValueError for a word. ``ENROL`` has become an empty list before."""
+    if isinstance(value, str):
+        raise ValueError(f"{value[:40]!r} is no list of hosts; give a list, or the word {ENROL}")
+    return value
+
+
 _DATABASE = re.compile(r"(ssl|tcp|unix):\S+")
 """``pssl:`` and ``ptcp:`` are left out because then the switch would connect."""
 

@@ -29,6 +29,7 @@ REFUSED_SECONDS = 60.0
 LOOKED_FOR_TRIES = 3
 """Once it is approved, wait for this many answers at most until the host's port is found."""
 _KEY = "enrolment"
+_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 class Asking(Protocol):
@@ -101,6 +102,9 @@ def wait_for_approval(connection: Asking, token_sha256: str, enrolling: Enrollin
             continue
         except UnreachableError as error:
             notices.say(_KEY, f"the host cannot enrol, the controller does not answer: {error}")
+            enrolling.sleep(backoff.next_seconds())
+            continue
+        if answer.status in _LATER:  # many hosts ask at a time
             enrolling.sleep(backoff.next_seconds())
             continue
         backoff.reset()

@@ -94,7 +94,7 @@ def test_two_that_ask_for_the_same_are_shown_so_and_only_one_is_approved(visits:
         page.get_by_role("button", name=f"Approve {name}").click()
         page.get_by_role("dialog", name=f"Approve {name}?").get_by_role("button", name="Approve").click()
         expect(page.get_by_role("status").filter(has_text=name)).to_be_visible()
-    expect(page.get_by_role("status")).to_contain_text("h8 cannot be approved: the address 10.0.0.7 is that of h7")
+    expect(page.locator(".bad-news")).to_have_text("h8 cannot be approved: the address 10.0.0.7 is that of h7")
 
 
 def test_a_viewer_sees_who_asks_and_is_offered_no_decision(visits: Visits, yard: RolesYard) -> None:

@@ -62,7 +62,7 @@ export function makeEnrolments(redraw) {
         },
         text,
       );
-    return h("span", { class: "row" }, [
+    return h("span", { class: "decisions" }, [
       host.state === "approved" ? null : button("Approve", approve, "main"),
       host.state === "pending" ? button("Refuse", refuse) : null,
       host.state === "refused" ? button("Forget", remove) : null,
@@ -77,7 +77,14 @@ export function makeEnrolments(redraw) {
     text: (row) => [row.name, row.state, row.mac, row.asked_from, ...row.addresses].filter(Boolean).join(" "),
     columns: [
       { name: "host", title: "Host", sort: (row) => row.name, cell: (row) => row.name },
-      { name: "state", title: "State", sort: (row) => row.state, cell: (row) => badge(...BADGES[row.state]) },
+      { name: "actions", title: "Decision", cell: actions },
+      {
+        name: "state",
+        title: "State",
+        wide: false,
+        sort: (row) => row.state,
+        cell: (row) => badge(...BADGES[row.state]),
+      },
       { name: "address", title: "Address", sort: (row) => row.addresses[0], cell: (row) => row.addresses[0] },
       { name: "rate", title: "Link", wide: false, sort: (row) => row.ingress_bps, cell: link },
       { name: "place", title: "Port", wide: false, sort: place, cell: place, help: "Where it has announced itself" },
@@ -89,7 +96,6 @@ export function makeEnrolments(redraw) {
         cell: (row) => `${clock(row.asked_at)} from ${row.asked_from}`,
       },
       { name: "problems", title: "Look at", sort: (row) => row.problems.length, cell: problems },
-      { name: "actions", title: "Decision", cell: actions },
     ],
   });
 
@@ -120,7 +126,8 @@ function place(host) {
 }
 
 function problems(host) {
-  return host.problems.length === 0 ? "–" : host.problems.join("; ");
+  const text = host.problems.join("; ");
+  return text === "" ? "–" : h("span", { title: text }, text);
 }
 
 function preview(host) {
@@ -132,6 +139,7 @@ function preview(host) {
       fact("Port", host.switch === null ? "not found" : `port ${host.port} of switch ${host.switch}`),
       fact("Asked from", host.asked_from),
     ),
+    host.problems.length === 0 ? null : h("p", { class: "bad-news" }, host.problems.join("; ")),
     h("p", null, "Its agent may then report, and its traffic gets the classes of its jobs."),
   ];
 }

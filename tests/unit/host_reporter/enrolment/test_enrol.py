@@ -116,6 +116,14 @@ def test_each_obstacle_is_said_and_it_asks_again(
     assert pause is None or world.slept == [pause, pause]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_controller_that_is_busy_is_asked_again_soon(caplog: pytest.LogCaptureFixture, status: int) -> None:
+    world = World(problem(status, "too many requests"), view("approved")).run()
+    assert len(world.slept) == 1
+    assert world.slept[0] <= 1.0
+    assert caplog.messages == []
+
+
 def test_an_interface_that_comes_up_later_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     looks = iter([InterfaceError("interface eth0 has no IPv4 address"), FACTS])
 
