@@ -176,6 +176,9 @@ class HostChanges:
 
     def _run(self) -> None:
         while True:
-            if self._current.config.enrolment is not None:
-                self._listen(self.enrolments.are_looked_for)
+            try:
+                if self._current.config.enrolment is not None:
+                    self._listen(self.enrolments.are_looked_for)
+            except Exception:  # a switch's fault must not end the look
+                LOG.exception("switches could not be told whether hosts are looked for")
             eventlet.sleep(LISTEN_SECONDS)

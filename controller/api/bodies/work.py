@@ -68,12 +68,20 @@ class _Message:
         return self._model.model_construct(**unpack(next(frames)))
 
 
+class _Nested(_Message):
+    """A body with messages in it. It is small, so a worker's answer is checked once more."""
+
+    def from_frames(self, frames: Iterator[bytes]) -> Steps[Any]:
+        yield
+        return self._model.model_validate(unpack(next(frames)))
+
+
 KINDS: dict[str, Kind] = {
     "job": _Values(JobSpec, Declared),
     "report": _Values(HostReport, Batch),
     "stage": _Message(StageSpec),
     "settings": _Message(Settings),
-    "host": _Message(HostPut),
+    "host": _Nested(HostPut),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,19 @@ def test_what_a_host_cannot_ask_for(
 ) -> None:
     assert_problem(ask(yard, number, **changed), status, said)
     assert f"h{number}" not in listed(yard)
+
+
+def test_a_body_that_another_process_parses_is_the_same(yard: RolesYard) -> None:
+    padded = json.dumps(request(7)).replace("{", "{" + " " * 10_000, 1)
+    headers = {"Authorization": f"Bearer {yard.tokens['rack']}", "Content-Type": "application/json"}
+    reply = yard.session.put(f"{yard.url}/v1/hosts/h7", padded, headers=headers, timeout=30)
+    assert reply.status_code == 201, reply.text
+    assert reply.json()["addresses"] == ["10.0.0.7"]
+    decision = {"decision": {"state": "approved", "switch": "a1", "port": 3}}
+    padded = json.dumps(decision).replace("{", "{" + " " * 10_000, 1)
+    headers["Authorization"] = f"Bearer {yard.tokens['night']}"
+    reply = yard.session.put(f"{yard.url}/v1/hosts/h7", padded, headers=headers, timeout=30)
+    assert reply.json()["switch"] == f"{0xA1:016x}", reply.text
 
 
 def test_a_host_of_the_settings_neither_asks_nor_is_decided_nor_removed(yard: RolesYard) -> None:
