@@ -18,7 +18,7 @@ from controller.access.network import network_of
 from controller.enrolment.claims import clashes
 from controller.enrolment.index import Index
 from controller.enrolment.listed import Listed
-from controller.enrolment.record import Enrolment, Site
+from controller.enrolment.record import Enrolment, Site, completed
 from controller.journal.bodies import EnrolmentBody
 from controller.journal.store import Batch, Contents, Store, StoreError, put
 from controller.model import Host
@@ -32,6 +32,7 @@ SILENT_SECONDS = 86400.0
 """Forget a host that waits and has not asked for this long."""
 LOOKED_FOR_SECONDS = 600.0
 """Look for the port of a host as long as it has asked within this time."""
+CHANGED = "it asks for something else by now than first; remove it, and it asks anew"
 
 
 class Bounds(NamedTuple):
@@ -53,6 +54,8 @@ class Enrolments:
         self._index = Index()
         self._misplaced: dict[str, str] = {}
         """Why a host was not found where it has announced itself."""
+        self._unlike: set[str] = set()
+        """The hosts that wait and ask for something else by now than first."""
         for enrolment in self._known.values():
             self._index.add(enrolment)
         store.add_source(self._dump)
@@ -100,9 +103,11 @@ class Enrolments:
         """Returns what an operator should know of a host that is not refused."""
         if enrolment.state == "refused":
             return ()
-        said = (self.obstacle(enrolment, listed), self._misplaced.get(enrolment.name))
-        rivals = map(str, self._index.rivals(enrolment)) if enrolment.state == "pending" else ()
-        return (*(text for text in said if text is not None), *(f"{text}, which waits too" for text in rivals))
+        said = [self.obstacle(enrolment, listed), self._misplaced.get(enrolment.name)]
+        if enrolment.state == "pending":
+            said += [f"{rival}, which waits too" for rival in self._index.rivals(enrolment)]
+            said += [CHANGED] if enrolment.name in self._unlike else []
+        return tuple(text for text in said if text is not None)
 
     def has_rivals(self, enrolment: Enrolment) -> bool:
         """Returns whether another host that waits asks for the same."""
@@ -125,12 +130,9 @@ class Enrolments:
             )
         if known is None:
             self._check_room(asked_from, request, bounds)
-            known = Enrolment(name, request, secrets.token_hex(16), self._clock(), asked_from)
-        if known.state == "pending" and (known.request != request or name not in self._known):
-            moved = known.request.mac != request.mac
-            asking = replace(known, request=request, site=None if moved else known.site)
-            self._check_free(asking, listed)
-            known = self._save(replace(asking, found_by=asking.found_by if asking.site is not None else None))
+            known = self._enter(Enrolment(name, request, secrets.token_hex(16), self._clock(), asked_from), listed)
+        elif known.state == "pending":
+            known = self._add_to(known, request, listed)
         self._heard[name] = self._steady()
         return known
 
@@ -164,6 +166,7 @@ class Enrolments:
         del self._known[name]
         self._heard.pop(name, None)
         self._misplaced.pop(name, None)
+        self._unlike.discard(name)
         self._store.remove(KIND, name)
         return known
 
@@ -205,6 +208,24 @@ class Enrolments:
             return None
         self._misplaced.pop(known.name, None)
         return self._save(found)
+
+    def _enter(self, asking: Enrolment, listed: Listed) -> Enrolment:
+        self._check_free(asking, listed)
+        return self._save(asking)
+
+    def _add_to(self, known: Enrolment, request: HostRequest, listed: Listed) -> Enrolment:
+        """A host that waits says something else than before. Only what it had not told is taken.
+
+        An operator may be looking at what it has told first, and approves that.
+        """
+        whole = completed(known.request, request)
+        if whole != known.request:
+            known = self._enter(replace(known, request=whole), listed)
+        if whole == completed(request, whole):
+            self._unlike.discard(known.name)
+        else:
+            self._unlike.add(known.name)
+        return known
 
     # Room, and the journal.
 

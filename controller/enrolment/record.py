@@ -89,4 +89,10 @@ class Enrolment:
         return cls(name=name, **values | {"site": Site(*body.site) if body.site is not None else None})
 
 
+def completed(first: HostRequest, later: HostRequest) -> HostRequest:
+    """Returns a host's first request, with what it had not told then from a later one."""
+    told = first.model_dump(exclude_none=True)
+    return first.model_copy(update={name: value for name, value in later if name not in told})
+
+
 _FIELDS = tuple(entry.name for entry in fields(Enrolment) if entry.name != "name")

@@ -93,13 +93,14 @@ def _ask(services: Services, call: Call, name: str, request: HostRequest) -> Rep
     is_new = enrolments.get(name) is None
     enrolment = services.hosts.ask(name, request, str(call.environ.get("REMOTE_ADDR", "")))
     services.journal.commit()
+    is_looked_for = enrolments.is_looked_for(enrolment) and "switch" in services.config.enforce
     # What a host is told has nothing of other hosts, and nothing of operators.
     told = view_of(services, enrolment).model_copy(
         update={
             "problems": (),
             "asked_from": None,
             "decided_by": None,
-            "announcement": enrolment.announcement if enrolments.is_looked_for(enrolment) else None,
+            "announcement": enrolment.announcement if is_looked_for else None,
             "ask_again_seconds": max(FIRST_ASK_SECONDS, enrolments.waiting / WAITING_A_SECOND),
         }
     )

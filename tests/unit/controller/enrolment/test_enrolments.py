@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.config.config import Config
-from controller.enrolment.enrolments import LOOKED_FOR_SECONDS, SILENT_SECONDS, Bounds, Enrolments
+from controller.enrolment.enrolments import CHANGED, LOOKED_FOR_SECONDS, SILENT_SECONDS, Bounds, Enrolments
 from controller.enrolment.listed import Listed
 from controller.enrolment.record import Enrolment, Site
 from controller.journal.store import Store, StoreError
@@ -106,10 +106,25 @@ def test_asking_again_changes_nothing_and_tells_what_was_decided(world: World) -
     assert world.enrolments.find("h7").request == request()
 
 
-def test_a_host_that_waits_may_correct_what_it_has_told(world: World) -> None:
+@pytest.mark.parametrize(
+    "changed", [{"addresses": ("10.0.0.8",)}, {"egress_bps": 1e12}, {"mac": "02:00:00:00:00:77"}, {"interface": "eth1"}]
+)
+def test_what_a_host_has_asked_for_stays_while_an_operator_looks_at_it(world: World, changed: dict[str, Any]) -> None:
     first = world.ask("h7", request())
-    changed = world.ask("h7", request(egress_bps=1e9))
-    assert (changed.request.egress_bps, changed.announcement) == (1e9, first.announcement)
+    assert world.ask("h7", request(**changed)) == first
+    said = world.enrolments.problems(first, LISTED)
+    assert said == (CHANGED,)
+    world.ask("h7", request())
+    assert world.enrolments.problems(first, LISTED) == ()
+
+
+def test_what_a_host_had_not_told_may_be_added(world: World) -> None:
+    first = world.ask("h7", request(egress_bps=None, ingress_bps=None, mac=None))
+    whole = world.ask("h7", request())
+    assert (whole.request, whole.announcement) == (request(), first.announcement)
+    # An interface that goes down tells no rate any more.
+    assert world.ask("h7", request(egress_bps=None, ingress_bps=None)) == whole
+    assert world.enrolments.problems(whole, LISTED) == ()
 
 
 def test_an_approved_host_cannot_change_what_was_approved(world: World) -> None:
@@ -228,14 +243,6 @@ def test_where_the_controller_finds_the_paths_a_host_without_port_is_not_approve
     world.announce("h7", Site(2, 5))
     world.approve("h7", PATHS)
     assert world.enrolments.hosts(PATHS)["h7"].switch_port == 5
-
-
-def test_a_host_with_another_mac_is_looked_for_again(world: World) -> None:
-    world.ask("h7", request())
-    world.announce("h7", Site(2, 5))
-    moved = world.ask("h7", request(mac="02:00:00:00:00:77"))
-    assert (moved.site, moved.found_by) == (None, None)
-    assert world.enrolments.are_looked_for
 
 
 def test_a_host_that_has_gone_silent_is_not_looked_for(world: World) -> None:
