@@ -38,8 +38,11 @@ from controller.config.current import CurrentSettings
 from controller.config.file import read_settings
 from controller.dataplane.peers import listener
 from controller.dataplane.plane import Dataplane
+from controller.enrolment.enrolments import Enrolments
+from controller.enrolment.listed import Listed
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
+from controller.loop.host_changes import HostChanges
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.process import early, signals, startup
@@ -109,18 +112,15 @@ class Trainyard(RyuApp):
             startup.log_what_is_left_alone(config)
         except (StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
-        settings = startup.dataplane_settings(config)
         metrics = Metrics()
-        hosts = config.host_map()
-        try:
-            registry = Registry(hosts, store, time.time, steady=time.monotonic, lease_seconds=config.lease_seconds)
-        except StoreError as error:
-            startup.end(1, str(error))
-        self._current = CurrentSettings(config)
+        enrolments, self._current, registry = _what_is_known(store, config)
+        callers.enrolled = enrolments
+        settings = startup.dataplane_settings(config, self._current.hosts)
         compiler = RuleCompiler(self._current)
         self._dataplane = Dataplane(settings, compiler.base, database_tls=databases)
         self._loop = Loop(registry, self._dataplane, self._current, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
+        self._hosts = _host_changes(enrolments, registry, self._current, self._loop, self._dataplane)
         self._watchdog = Watchdog(Notifier())
         services = Services(
             self._current,
@@ -131,6 +131,7 @@ class Trainyard(RyuApp):
             self._journal,
             metrics,
             callers,
+            self._hosts,
             certificate_problems=certificates.problems,
             certificate_ends=certificates.ends,
             audit=self._audit,
@@ -150,14 +151,14 @@ class Trainyard(RyuApp):
             self._current,
             [
                 of_loop(self._loop),
-                of_dataplane(self._dataplane),
+                of_dataplane(self._dataplane, self._current.hosts_of),
                 of_peers(peers),
                 of_databases(databases),
                 of_callers(services, config),
                 of_server(self._server),
                 certificates.prepare,
             ],
-            of_registry(registry),
+            of_registry(registry, self._current.hosts_of),
             between=self._loop.between_plans,
             count=lambda outcome: metrics.reloads.labels(outcome=outcome).inc(),
         )
@@ -170,6 +171,7 @@ class Trainyard(RyuApp):
                 Step("streams of events end", 0.5, self._sources.stop),
                 Step("requests are answered", FINISH_SECONDS + 1.0, partial(self._server.drain, FINISH_SECONDS)),
                 Step("what was answered is written into the journal", 3.0, self._journal.flush),
+                Step("no hosts are looked for", 0.5, self._hosts.stop),
                 Step("no more plans are made", 0.5, self._loop.stop),
                 Step("no more samples are taken", 0.5, self._sampler.stop),
                 Step("switches are let go", 0.5, self._dataplane.close),
@@ -194,6 +196,7 @@ class Trainyard(RyuApp):
         self._audit.add({"who": "trainyard", "role": "controller", "action": "start", "outcome": "done"})
         self._workers.start()
         self._loop.start()
+        self._hosts.start()
         self._sources.start()
         self._sampler.start()
         self._watchdog.start()
@@ -228,6 +231,7 @@ class Trainyard(RyuApp):
             ofp_event.EventOFPBarrierReply,
             ofp_event.EventOFPEchoReply,
             ofp_event.EventOFPErrorMsg,
+            ofp_event.EventOFPPacketIn,
             ofp_event.EventOFPFlowRemoved,
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
@@ -239,6 +243,34 @@ class Trainyard(RyuApp):
     )
     def _on_answer(self, event: Any) -> None:
         self._dataplane.deliver(event.msg)
+
+
+def _what_is_known(store: Store, config: Config) -> tuple[Enrolments, CurrentSettings, Registry]:
+    """Returns hosts, jobs and stages as the journal has them; ends the process where the journal is damaged."""
+    try:
+        enrolments = Enrolments(store, time.time, time.monotonic)
+        current = CurrentSettings(config, lambda settings: enrolments.hosts(Listed.of(settings)))
+        lease_seconds = config.lease_seconds
+        registry = Registry(current.hosts, store, time.time, steady=time.monotonic, lease_seconds=lease_seconds)
+    except StoreError as error:
+        startup.end(1, str(error))
+    return enrolments, current, registry
+
+
+def _host_changes(
+    enrolments: Enrolments, registry: Registry, current: CurrentSettings, loop: Loop, dataplane: Dataplane
+) -> HostChanges:
+    """Returns what adds and removes hosts, connected to the switches where hosts announce themselves."""
+    changes = HostChanges(
+        enrolments,
+        registry,
+        current,
+        loop,
+        change_dataplane=lambda config, hosts: dataplane.change(startup.dataplane_settings(config, hosts)),
+        listen=lambda is_listening: dataplane.listen(is_listening=is_listening),
+    )
+    dataplane.subscribe_to_announcements(changes.announced)
+    return changes
 
 
 def _open_audit(config: Config) -> AuditLog:

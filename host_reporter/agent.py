@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from host_reporter.address import address_of
 from host_reporter.discovery import pid_files
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.packet_sources import PacketSources
+from host_reporter.enrolment.enrol import enrol
+from host_reporter.enrolment.own_token import OwnToken, OwnTokenError
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
@@ -49,21 +52,27 @@ SWITCH_SECONDS = 0.1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or Ctrl-C. Returns 0 after a stop, 1 after a fault of the agent, and 2 for wrong options."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] == "check":
+        from host_reporter.check.command import main as check  # noqa: PLC0415 - only who checks pays for its import
+
+        return check(given[1:])
     for number in _ENDS:
         # Nothing is installed yet, so the process can end at once.
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        options = read_options(sys.argv[1:] if arguments is None else arguments, dict(os.environ))
-        address = Address(
-            options.controller, options.token_file, options.ca_file, options.certificate_file, options.key_file
-        )
+        options = read_options(given, dict(os.environ))
+        address = address_of(options)
     except (OptionsError, AddressError) as error:
         sys.stderr.write(f"host-reporter: {error}\n")
         return WRONG_INPUT
     faults: list[str] = []
     try:
         _run(options, address, faults)
+    except OwnTokenError as error:
+        sys.stderr.write(f"host-reporter: {error}\n")
+        return WRONG_INPUT
     except Exception as error:
         faults.append(_described(error))
     if faults:
@@ -79,7 +88,10 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     if address.is_open:
         log.warning("the token crosses the network unencrypted: give the controller a certificate, and use https")
     if address.token_is_public():
-        log.warning("others can read %s: make it readable by its owner only", options.token_file)
+        log.warning("others can read %s: make it readable by its owner only", address.token_file)
+    if options.enrol_token_file is not None and not options.is_alone:
+        token = OwnToken(options.state_dir, options.host)
+        address = enrol(address, token, options.host, notices, interface=options.interface, rate_bps=options.rate_bps)
     trouble = progress_dir.prepare(options.progress_dir, is_ours=options.progress_dir == Path(DEFAULT_DIRECTORY))
     if trouble is not None:
         log.warning("%s", trouble)

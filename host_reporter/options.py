@@ -26,6 +26,7 @@ from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VA
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+DEFAULT_STATE_DIR = "/var/lib/host-reporter"
 
 STATE_VARIABLE = "STATE_DIRECTORY"
 """The variable in which systemd names a service's StateDirectory."""
@@ -86,6 +87,11 @@ class Options(Message):
     """This host's name in the controller's settings."""
     token_file: Path | None = Field(default=None, strict=False)
     """A file with the token, readable by its owner only."""
+    enrol_token_file: Path | None = Field(default=None, strict=False)
+    """A file with the token of the role enrol. The agent asks with it that its host be added, and gets a token of its
+    own."""
+    state_dir: Path = Field(default=Path(DEFAULT_STATE_DIR), strict=False)
+    """The folder where a host that has enrolled keeps its token."""
     ca_file: Path | None = Field(default=None, strict=False)
     """Certificates to check the controller's with. Without it: the system's."""
     certificate_file: Path | None = Field(default=None, strict=False)
@@ -171,6 +177,11 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         if written is not None and "discover" not in given:
             raise OptionsError(f"{config}:{written.line(('discover',))}: discover: {error}") from error
         raise OptionsError(f"--discover: {error}") from error
+    if options.enrol_token_file is not None and (options.token_file or options.certificate_file):
+        raise OptionsError(
+            "--enrol-token-file: a host that enrols gets a token of its own; leave out --token-file and "
+            "--certificate-file"
+        )
     _check_nic(options)
     return options
 
@@ -212,13 +223,16 @@ def parser() -> argparse.ArgumentParser:
     created = argparse.ArgumentParser(
         prog="host-reporter",
         description="Report the progress of this host's training jobs to the controller; mark and order their traffic.",
-        epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
+        epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d. "
+        "host-reporter check [--json], with the same options, shows what this host has and lacks; it changes nothing.",
     )
     add = created.add_argument
     add("--version", action="version", version=f"host-reporter {version('trainyard')}")
     add("--controller", metavar="URL", help=f"the controller's address ({DEFAULT_CONTROLLER})")
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
+    add("--enrol-token-file", metavar="FILE", help="file with the token by which this host asks to be added")
+    add("--state-dir", metavar="DIR", help=f"folder for the token of a host that enrols ({DEFAULT_STATE_DIR})")
     add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
     add("--certificate-file", metavar="FILE", help="client certificate with this host's name, in the place of a token")
     add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")

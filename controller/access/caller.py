@@ -21,6 +21,8 @@ class Role(StrEnum):
     """May read and change the jobs of some users, within bounds."""
     HOST = "host"
     """May report for one host, read its plan, and change the jobs that the host takes part in."""
+    ENROL = "enrol"
+    """May ask that a host be added, and ask what was decided."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Access(Enum):
     CHANGE_JOB = ((Role.OPERATOR, Role.TENANT, Role.HOST), True)
     READ_HOST = ((*_READERS, Role.HOST), True)
     REPORT = ((Role.OPERATOR, Role.HOST), True)
+    ENROL = ((Role.OPERATOR, Role.ENROL), True)
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -49,5 +50,7 @@ def _kept_to(caller: Caller) -> str:
             return f"the token of host {caller.host} is for its reports, its plan and its jobs only"
         case Role.TENANT:
             return f"{caller.name} is a tenant, who may only read and change its own jobs"
+        case Role.ENROL:
+            return f"{caller.name} has the role enrol, which may only ask to add a host"
         case _:
             return f"{caller.name} has the role {caller.role}, which may only read"

@@ -17,13 +17,14 @@ from controller.access.audit.facts import Facts, differing
 from controller.access.audit.pace import Pace
 from controller.access.caller import Caller
 from controller.access.network import network_of
+from controller.api.calls.hosts import view_of
 from controller.api.http import Call, Reply
-from controller.api.routes import PART, RELOAD, REPORTS, Route
+from controller.api.routes import HOST, PART, RELOAD, REPORTS, Route
 from controller.api.services import Services
 from controller.declared.declared import Declared
 from controller.declared.parts.part import Part
 from controller.refusals import NotFound
-from controller.wire import StageSpec
+from controller.wire import HostPut, StageSpec
 
 LOG = logging.getLogger("trainyard.audit")
 SMALL_SPEC = 8192
@@ -31,6 +32,8 @@ SMALL_SPEC = 8192
 _MOST_NAMES = 256
 _MOST_HOSTS = 16
 _SHOWN_PATH = 200
+_OF_HOST = ("state", "addresses", "mac", "interface", "ingress_bps", "egress_bps", "switch", "port")
+"""Compare these fields of a host that has asked."""
 _NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -162,12 +165,18 @@ def _family(services: Services, call: Call) -> Facts:
     return {"runs": sum(len(history.runs) for _, history in found)}
 
 
+def _host(services: Services, call: Call) -> Facts:
+    view = view_of(services, services.hosts.enrolments.find(call.path["host"]))
+    return view.model_dump(mode="json", include=set(_OF_HOST))
+
+
 _SUBJECTS: Mapping[str, Subject] = {
     "/v1/jobs/{id}": _job,
     PART: _part,
     "/v1/stages/{id}": _stage,
     "/v1/settings": _settings,
     "/v1/families/{name}": _family,
+    HOST: _host,
 }
 
 
@@ -194,6 +203,9 @@ def _after(observed: Observed, reply: Reply) -> Facts | None:
     if observed.route is not None and observed.route.path == "/v1/settings":
         settings: dict[str, Any] = json.loads(reply.body)
         return settings
+    if isinstance(observed.body, HostPut):
+        view = json.loads(reply.body)
+        return {name: view[name] for name in _OF_HOST}
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, console, explain, families, jobs, parts, plans, reload, state
+from controller.api.calls import audit, console, explain, families, hosts, jobs, parts, plans, reload, state
 from controller.api.exposition.metrics import read_metrics
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
@@ -28,8 +28,11 @@ from controller.wire import (
     FamilyList,
     FamilyRuns,
     HistoryView,
+    HostList,
     HostPlan,
+    HostPut,
     HostReport,
+    HostView,
     JobList,
     JobSpec,
     JobState,
@@ -98,6 +101,7 @@ class Route:
 
 PART = "/v1/jobs/{id}/parts/{host}"
 RELOAD = "/v1/reload"
+HOST = "/v1/hosts/{host}"
 REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
@@ -175,6 +179,22 @@ ROUTES: tuple[Route, ...] = (
         body=StageSpec,
     ),
     Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATE, {204: None}, (404,)),
+    Route("GET", "/v1/hosts", hosts.list_hosts, Access.READ, {200: HostList}),
+    Route("PUT", HOST, hosts.put_host, Access.ENROL, {200: HostView, 201: HostView}, (403, 404, 409), body=HostPut),
+    Route(
+        "DELETE",
+        HOST,
+        hosts.delete_host,
+        Access.OPERATE,
+        {204: None},
+        (404, 409),
+        query={
+            "force": Parameter(
+                "true: also where jobs run on the host, which are removed too",
+                {"type": "string", "enum": ["true", "false"], "default": "false"},
+            )
+        },
+    ),
     Route("POST", REPORTS, plans.post_report, Access.REPORT, {200: ReportAnswer}, (404,), body=HostReport),
     Route(
         "GET",

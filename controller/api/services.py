@@ -16,6 +16,7 @@ from controller.events.history import History
 from controller.events.ring import Ring, first_id
 from controller.journal.store import Store
 from controller.journal.writer import Journal
+from controller.loop.host_changes import HostChanges
 from controller.loop.loop import Loop, Network
 from controller.loop.metrics import Metrics
 from controller.registry.registry import Registry
@@ -35,6 +36,7 @@ class Services:
     journal: Journal
     metrics: Metrics
     callers: Callers
+    hosts: HostChanges
     certificate_problems: Callable[[], Sequence[str]] = tuple
     """Returns what is wrong with the controller's certificates."""
     certificate_ends: Callable[[], Mapping[tuple[str, str], float]] = dict

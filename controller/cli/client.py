@@ -75,6 +75,10 @@ class Client:
         body = change.model_dump_json(exclude_none=True)
         return self._understood(self._ask("PATCH", path, None, body), model)
 
+    def put(self, path: str, body: Message, model: type[Answer]) -> Answer:
+        """Put a message at ``path``, without its fields that are None. Returns the answer."""
+        return self._understood(self._ask("PUT", path, None, body.model_dump_json(exclude_none=True)), model)
+
     def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
         """Remove what is at ``path``."""
         self._ask("DELETE", path, query)

@@ -23,6 +23,7 @@ from controller.cli import (
     events_command,
     explain_command,
     families_command,
+    hosts_command,
     pause_command,
     reload_command,
     token_command,
@@ -83,6 +84,7 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     explain_command.add_command(commands, remote, _client)
     families_command.add_command(commands, remote, _client)
+    hosts_command.add_command(commands, remote, _client)
 
     audit_command.add_command(commands, remote, _client)
     console_command.add_command(commands, remote, _client)

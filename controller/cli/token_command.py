@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.cli.output import CommandError, show_beside, show_lines
 
-ROLES = ("operator", "viewer", "tenant", "host")
+ROLES = ("operator", "viewer", "tenant", "host", "enrol")
 MAX_DAYS = 36_500
 
 

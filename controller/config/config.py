@@ -6,17 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from controller.access.certificates.contexts import Certificates
+from controller.config.enrolment import EnrolmentSettings
 from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow, Tls
-from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
+from controller.config.values import (
+    ENROL,
+    Section,
+    as_databases,
+    as_hosts,
+    as_optional_section,
+    as_section,
+    is_loopback,
+)
 from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign
 from controller.policies.registry import PolicyError, check_name, make
 from controller.wire import Name
+from controller.wire.addresses import HostAddress
 
 __all__ = [
     "Api",
@@ -75,10 +85,14 @@ class Config(Section):
     period."""
     probe: bool = True
     """Whether the queues of a switch are proven with test packets before the switch is used."""
-    hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
-    """The servers, their addresses and links."""
+    hosts: Annotated[tuple[HostEntry, ...], BeforeValidator(as_hosts), Field(strict=False)] = ()
+    """The servers, their addresses and links. The word enrol in the place of the list stands for no list and for
+    enrolment with its defaults."""
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
     """The cables between switches. A link with a rate is a place where jobs are ordered."""
+    enrolment: Annotated[EnrolmentSettings | None, BeforeValidator(as_optional_section)] = None
+    """How hosts that are not in the list are added. Without it only the hosts of the list, and those that were approved
+    before, take part."""
     ovsdb: Annotated[str | dict[int, str], BeforeValidator(as_databases)] = "unix:/var/run/openvswitch/db.sock"
     """The address of the database of the switches (tcp:ADDRESS:PORT, ssl:ADDRESS:PORT or unix:PATH), or a map from each
     switch's datapath id to its address."""
@@ -128,6 +142,17 @@ class Config(Section):
             )
             for entry in self.hosts
         }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _enrolment_in_short(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        if given.get("hosts") == ENROL:
+            given = {"enrolment": {}, **given, "hosts": []}
+        if "enrolment" in given and given["enrolment"] is None:
+            given = {**given, "enrolment": {}}
+        return given
 
     @field_validator("policy_options")
     @classmethod

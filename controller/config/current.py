@@ -1,21 +1,29 @@
-"""The settings in force. A reload replaces them while the controller runs."""
+"""The settings in force, and the hosts. A reload replaces the settings while the controller runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from controller.config.config import Config
 from controller.model import Host
+
+Enrolled = Callable[[Config], Mapping[str, Host]]
+"""Returns the hosts that were approved, beside those of the settings."""
 
 
 class CurrentSettings:
     """Holds the settings in force. Whoever uses a setting reads it here anew each time."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, enrolled: Enrolled = lambda _config: {}) -> None:
+        self._enrolled = enrolled
         self.put(config)
 
     def put(self, config: Config) -> None:
         """Put other settings in force."""
         self.config = config
-        self.hosts: Mapping[str, Host] = config.host_map()
+        self.hosts: Mapping[str, Host] = self.hosts_of(config)
         """The hosts by name. Nobody changes this mapping."""
+
+    def hosts_of(self, config: Config) -> dict[str, Host]:
+        """Returns the hosts by name that there are with other settings: those of the settings, and approved ones."""
+        return {**config.host_map(), **self._enrolled(config)}

@@ -13,11 +13,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_va
 from controller.access.certificates.contexts import Certificates, check_authority, check_own, check_revoked
 from controller.config.values import (
     AddressRange,
-    Dpid,
-    HostAddress,
     Listening,
-    PortNumber,
-    Rate,
     Section,
     Share,
     TcpPort,
@@ -26,6 +22,7 @@ from controller.config.values import (
 )
 from controller.documents.regular_file import check_regular
 from controller.wire import Name
+from controller.wire.addresses import Dpid, HostAddress, PortNumber, Rate
 
 MIN_TOKEN = 8
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from controller.documents.explained_model import ExplainedModel
-
-MAX_DPID = 2**64 - 1
+from controller.wire.addresses import MAX_DPID, as_dpid
 
 
 class Section(ExplainedModel):
@@ -30,18 +29,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _dpid(value: object) -> object:
-    """Convert a datapath id from hexadecimal text, as Open vSwitch prints it; a number stays as it is."""
-    if isinstance(value, str):
-        try:
-            return int(value.replace(":", ""), 16)
-        except ValueError as error:
-            raise ValueError(
-                f"{value!r} is no datapath id; it is a number or hexadecimal text such as '0000000000000001'"
-            ) from error
-    return value
-
-
 def as_section(value: object) -> object:
     """Give an empty section its defaults; raises ValueError for a value that is no section."""
     if value is None:
@@ -56,6 +43,17 @@ def as_optional_section(value: object) -> object:
     return None if value is None else as_section(value)
 
 
+ENROL = "enrol"
+"""Stands in the place of the list of hosts where all hosts enrol."""
+
+
+def as_hosts(value: object) -> object:
+    """Check that the hosts are a list; raises ValueError for a word. ``ENROL`` has become an empty list before."""
+    if isinstance(value, str):
+        raise ValueError(f"{value[:40]!r} is no list of hosts; give a list, or the word {ENROL}")
+    return value
+
+
 _DATABASE = re.compile(r"(ssl|tcp|unix):\S+")
 """``pssl:`` and ``ptcp:`` are left out because then the switch would connect."""
 
@@ -67,7 +65,7 @@ def as_databases(value: object) -> object:
             raise ValueError("it names no switch; give an address, or one for each switch: {1: tcp:10.0.0.1:6640}")
         addresses: dict[object, str] = {}
         for key, address in value.items():
-            dpid = _dpid(key)
+            dpid = as_dpid(key)
             if not isinstance(dpid, int) or not 1 <= dpid <= MAX_DPID:
                 raise ValueError(f"{key!r} is no datapath id; it is from 1 to {MAX_DPID:x}, in hexadecimal")
             if dpid in addresses:
@@ -101,17 +99,6 @@ def _listening(host: str) -> str:
         return host
 
 
-def _host_address(address: str) -> str:
-    """Check an IPv4 address that one server can have."""
-    try:
-        parsed = ipaddress.IPv4Address(address)
-    except ValueError as error:
-        raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
-    if parsed.is_unspecified or parsed.is_loopback or parsed.is_multicast or parsed.is_reserved:
-        raise ValueError(f"{address} is the address of no single server; it is written like 10.0.0.1")
-    return str(parsed)
-
-
 def _network(text: str) -> str:
     """Check the addresses of switches: one address, or a network."""
     try:
@@ -121,10 +108,6 @@ def _network(text: str) -> str:
 
 
 Listening = Annotated[str, AfterValidator(_listening)]
-HostAddress = Annotated[str, AfterValidator(_host_address)]
 AddressRange = Annotated[str, AfterValidator(_network)]
-Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
-PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
-Rate = Annotated[float, Field(ge=1e3, le=1e13)]
 Share = Annotated[float, Field(gt=0, lt=1)]

@@ -89,6 +89,11 @@ class Channel:
         for waiter in list(self._waiters.values()):
             waiter.done.set()
 
+    def tell(self, message: Any) -> None:
+        """Send a message that has no answer. Raises SwitchGoneError."""
+        self.datapath.set_xid(message)
+        self._send(message)
+
     def ask(self, request: Any) -> tuple[list[Any], list[Refusal]]:
         """Returns the parts of the answer to one request, and the refusal if there is one. Raises SwitchGoneError."""
         replies, refusals, _ = self._exchange([request], 1)

@@ -44,6 +44,9 @@ class ObservedSwitch(ConnectedSwitch):
         self._settings = settings
         self._news.set()
 
+    def listen(self, *, is_listening: bool) -> None:
+        """Do nothing: a switch without rules has no packets for the controller."""
+
     def renew_gate(self) -> bool:
         """Returns that no gate is open."""
         return False

@@ -11,7 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.queues.numbers import class_of, queue_of
-from controller.rules.compiler import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
+from controller.rules.compiler import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table, ToController
 
 OWNER = 0x7472
 """Stands in the upper 16 bits of the cookie of every rule of ours. Rules of other owners are left alone."""
@@ -28,6 +28,14 @@ GATE_PRIORITY = 1
 
 RuleKey = tuple[int, Table, int, Match]
 """A switch holds at most one rule for each key: datapath id, table, priority and match."""
+
+PACKET_BYTES = 512
+"""Have switches send so many bytes of a packet that is for the controller."""
+PORT_REASONS = 1 << ofp.OFPPR_ADD | 1 << ofp.OFPPR_DELETE | 1 << ofp.OFPPR_MODIFY
+REMOVAL_REASONS = (
+    1 << ofp.OFPRR_IDLE_TIMEOUT | 1 << ofp.OFPRR_HARD_TIMEOUT | 1 << ofp.OFPRR_DELETE | 1 << ofp.OFPRR_GROUP_DELETE
+)
+"""The reasons for which switches tell of ports and of removed rules: all of them, as without a request."""
 
 _MATCH_FIELDS = Match._fields
 
@@ -117,6 +125,17 @@ def close_gate(datapath: Any) -> Any:
     return _delete(datapath, Table.GATE, GATE_PRIORITY, parser.OFPMatch(), GATE_OWNER << 48)
 
 
+def listen(datapath: Any, *, is_listening: bool) -> Any:
+    """Returns the message after which a switch sends packets for the controller, or none (OFPT_SET_ASYNC)."""
+    packets = 1 << ofp.OFPR_ACTION if is_listening else 0
+    return parser.OFPSetAsync(
+        datapath,
+        packet_in_mask=[packets, 0],
+        port_status_mask=[PORT_REASONS, PORT_REASONS],
+        flow_removed_mask=[REMOVAL_REASONS, 0],
+    )
+
+
 def read_request(datapath: Any, cookie: int = OWNER_COOKIE, mask: int = OWNER_MASK) -> Any:
     """Returns the request for the rules with this cookie in every table; by default, all rules of ours."""
     return parser.OFPFlowStatsRequest(
@@ -204,6 +223,8 @@ def _action(action: Action) -> Any:
             return parser.OFPActionOutput(port)
         case Normal():
             return parser.OFPActionOutput(ofp.OFPP_NORMAL)
+        case ToController():
+            return parser.OFPActionOutput(ofp.OFPP_CONTROLLER, PACKET_BYTES)
 
 
 def _rule(dpid: int, stat: Any) -> Rule | None:
@@ -242,5 +263,7 @@ def _read_action(item: Any) -> Action | None:
     if isinstance(item, parser.OFPActionSetField) and item.key == "ip_dscp":
         return SetDscp(item.value)
     if isinstance(item, parser.OFPActionOutput):
+        if item.port == ofp.OFPP_CONTROLLER:
+            return ToController()
         return Normal() if item.port == ofp.OFPP_NORMAL else Output(item.port)
     return None

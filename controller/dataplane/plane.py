@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.access.certificates.contexts import TlsContext
@@ -21,12 +22,15 @@ from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
 from controller.rules.compiler import Rule
+from controller.wire.announcement import Announcement, parse
 
 LOG = logging.getLogger(__name__)
 MAX_LINES = 100
 """Limits the log lines about the switches at one address in a minute."""
 
 Listener = Callable[[str], None]
+Announced = Callable[[int, int, Announcement], None]
+"""Is told the datapath id and the port number where a host has announced itself."""
 
 _SORTED_AT_ONCE = 4096
 """After so many rules, the sorting by switch lets other green threads run."""
@@ -55,6 +59,7 @@ class Dataplane:
         self._rules: frozenset[Rule] = frozenset()
         self._by_switch: dict[int, frozenset[Rule]] = {}
         self._listeners: list[Listener] = []
+        self._announced: list[Announced] = []
         self._repairs: dict[int, Repairs] = {}
         self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
@@ -134,6 +139,18 @@ class Dataplane:
         """
         self._listeners.append(listener)
 
+    def listen(self, *, is_listening: bool) -> None:
+        """Have all ready switches send the announcements of hosts for another while, or no more.
+
+        It must be renewed: after MAX_PACKET_INS packets a switch sends no more (see ``peers.message_stream``).
+        """
+        for session in list(self._sessions.values()):
+            session.listen(is_listening=is_listening)
+
+    def subscribe_to_announcements(self, listener: Announced) -> None:
+        """Call ``listener`` whenever a host announces itself at a switch."""
+        self._announced.append(listener)
+
     def status(self) -> tuple[SwitchStatus, ...]:
         """Returns the status of every connected switch, and of every switch that a plan was sent to."""
         gone = tuple(
@@ -199,7 +216,9 @@ class Dataplane:
         session = self._sessions.get(message.datapath.id)
         if session is None or not session.is_of(message.datapath):
             return
-        if isinstance(message, parser.OFPFlowRemoved):
+        if isinstance(message, parser.OFPPacketIn):
+            self._hear(message)
+        elif isinstance(message, parser.OFPFlowRemoved):
             session.rule_removed(message)
         else:
             session.deliver(message)
@@ -215,6 +234,12 @@ class Dataplane:
         self._rivals.clear()
         for dpid in list(self._sessions):
             self._drop(dpid)
+
+    def _hear(self, message: Any) -> None:
+        announcement, port = parse(bytes(message.data)), message.match.get("in_port")
+        if announcement is not None and isinstance(port, int) and 0 < port <= ofp.OFPP_MAX:
+            for listener in self._announced:
+                listener(message.datapath.id, port, announcement)
 
     def _begin(self, datapath: Any) -> None:
         address = str(datapath.address[0])

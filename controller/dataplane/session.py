@@ -89,6 +89,7 @@ class Session(ConnectedSwitch):
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
         self._is_traced = False
+        self._is_listening: bool | None = None
         self._known_as: Switch | None = None
         self._loss = hub.Event()
         self._threads = [hub.spawn(self._look_after), hub.spawn(self._keep_rules)]
@@ -146,6 +147,16 @@ class Session(ConnectedSwitch):
         if problem is not None and self.ready:
             self._fail(problem)
         return problem is None
+
+    def listen(self, *, is_listening: bool) -> None:
+        """Have the switch send packets for the controller for another while, or none. Raises nothing."""
+        if not self.ready or is_listening is self._is_listening is False:
+            return
+        try:
+            self._channel.tell(openflow.listen(self._datapath, is_listening=is_listening))
+            self._is_listening = is_listening
+        except SwitchGoneError as error:
+            LOG.debug("switch %016x is not told to listen: %s", self.dpid, error)
 
     def count(self) -> None:
         """Have the queues' counters read. Raises nothing."""

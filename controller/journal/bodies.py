@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from controller.families.run import Ending
 from controller.wire import (
     Bytes,
+    HostDecision,
+    HostRequest,
     Iterations,
     JobSpec,
     Label,
@@ -19,6 +21,7 @@ from controller.wire import (
     TcpPort,
     UserName,
 )
+from controller.wire.hosts import EnrolmentState
 
 Time = float
 Count = Annotated[int, Field(ge=0)]
@@ -157,3 +160,21 @@ class RunBody(Body):
     t95: Iterations | None
     curve: tuple[tuple[Iterations, MetricValue], ...]
     reason: str | None
+
+
+class EnrolmentBody(Body):
+    """A host that has asked to be added: the fields of ``controller.enrolment.record.Enrolment`` without its name.
+
+    ``site``: the datapath id of its switch, and the number of its port.
+    """
+
+    request: HostRequest
+    announcement: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    asked_at: Time
+    asked_from: str
+    state: EnrolmentState
+    decision: HostDecision | None
+    decided_at: Time | None
+    decided_by: str | None
+    site: tuple[Count, Count] | None
+    found_by: Literal["announcement", "operator"] | None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from controller.access.caller import Caller, Role
-from controller.access.callers import Callers
+from controller.access.callers import Callers, Enrolled
 from controller.access.tokens.file import read_tokens
 from controller.config.sections import Api, Oidc
 
@@ -14,15 +14,22 @@ if TYPE_CHECKING:
     from controller.access.oidc.provider import OidcTokens
 
 
-def callers_of(api: Api, hosts: Collection[str], oidc: OidcTokens | None = None) -> Callers:
-    """Returns who may call. ``hosts`` are the names of the hosts.
+def callers_of(
+    api: Api, hosts: Collection[str], oidc: OidcTokens | None = None, *, enrolled: Enrolled | None = None
+) -> Callers:
+    """Returns who may call. ``hosts`` are the names of the hosts in the settings, and ``enrolled`` the other ones.
 
     ``oidc`` are the tokens of the identity provider; None makes them as the settings say. Raises ConfigError where the
     tokens file is wrong.
     """
     table = read_tokens(api.tokens_file, hosts) if api.tokens_file is not None else None
     return Callers(
-        hosts, is_open=not api.is_guarded, tokens=_tokens(api), table=table, oidc=oidc or _oidc_tokens(api.oidc)
+        hosts,
+        is_open=not api.is_guarded,
+        tokens=_tokens(api),
+        table=table,
+        oidc=oidc or _oidc_tokens(api.oidc),
+        enrolled=enrolled,
     )
 
 

@@ -24,7 +24,13 @@ class RuleCompiler:
         """Returns all rules that the switches of ``snapshot`` should hold."""
         config, links, control = self._values()
         return compile_rules(
-            snapshot, classes, mode=config.mode, forwarding=config.forwarding, links=links, control=control
+            snapshot,
+            classes,
+            mode=config.mode,
+            forwarding=config.forwarding,
+            links=links,
+            control=control,
+            announcements=config.enrolment is not None,
         )
 
     def base(self, switch: Switch) -> frozenset[Rule]:

@@ -13,6 +13,7 @@ from controller.config.config import Config, ConfigError
 from controller.dataplane.peers.listener import Peers
 from controller.dataplane.plane import Dataplane
 from controller.loop.loop import Loop
+from controller.model import Host
 from controller.process.callers import callers_of
 from controller.process.startup import dataplane_settings
 from controller.refusals import Invalid
@@ -20,22 +21,30 @@ from controller.registry.registry import Registry
 from controller.reload.difference import Change
 from controller.reload.part import Prepare, Prepared
 
+HostsOf = Callable[[Config], Mapping[str, Host]]
+"""Returns all hosts that there are with other settings."""
+
 
 def of_loop(loop: Loop) -> Prepare:
     """Returns the part that plans: its policy must work with the present jobs."""
     return lambda config: Prepared(loop.prepare(config))
 
 
-def of_dataplane(dataplane: Dataplane) -> Prepare:
+def of_dataplane(dataplane: Dataplane, hosts_of: HostsOf) -> Prepare:
     """Returns the part that keeps queues and rules."""
-    return lambda config: Prepared(partial(dataplane.change, dataplane_settings(config)))
-
-
-def of_registry(registry: Registry) -> Prepare:
-    """Returns the part that knows the jobs. A host on which a job runs must stay in the settings."""
 
     def prepare(config: Config) -> Prepared:
-        hosts = config.host_map()
+        # At the moment of the change: a host may be approved until then.
+        return Prepared(lambda: dataplane.change(dataplane_settings(config, hosts_of(config))))
+
+    return prepare
+
+
+def of_registry(registry: Registry, hosts_of: HostsOf) -> Prepare:
+    """Returns the part that knows the jobs. A host on which a job runs must stay."""
+
+    def prepare(config: Config) -> Prepared:
+        hosts = hosts_of(config)
         busy = registry.jobs_on(registry.hosts.keys() - hosts)
         if busy:
             raise Invalid(
@@ -66,7 +75,9 @@ def of_callers(services: Services, config: Config) -> Prepare:
         if not (before.is_open or config.api.is_guarded):
             raise Invalid([("api", _UNGUARDED)])
         # The keys of a provider that stays are kept.
-        callers = callers_of(config.api, config.host_map(), before.oidc if config.api.oidc == oidc else None)
+        callers = callers_of(
+            config.api, config.host_map(), before.oidc if config.api.oidc == oidc else None, enrolled=before.enrolled
+        )
 
         def use() -> None:
             nonlocal oidc

@@ -9,6 +9,7 @@ import os
 import resource
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ import eventlet
 
 from controller.config.config import Config, is_loopback
 from controller.dataplane.values import Settings
+from controller.model import Host
 from controller.rules.compiler import Endpoint
 from controller.rules.fabric import as_links
 
@@ -51,14 +53,14 @@ def config_path() -> Path | None:
     return Path(name) if name else None
 
 
-def dataplane_settings(config: Config) -> Settings:
-    """Returns the dataplane's part of the settings."""
+def dataplane_settings(config: Config, hosts: Mapping[str, Host]) -> Settings:
+    """Returns the dataplane's part of the settings. ``hosts`` are all hosts, those that have enrolled included."""
     places = {
-        host.name: (host.switch, host.port)
-        for host in config.hosts
-        if host.switch is not None and host.port is not None
+        name: (host.switch, host.switch_port)
+        for name, host in hosts.items()
+        if host.switch is not None and host.switch_port is not None
     }
-    rates = {places[host.name]: host.ingress_bps for host in config.hosts if host.name in places}
+    rates = {place: hosts[name].ingress_bps for name, place in places.items()}
     for link in config.links:
         if link.rate_bps is not None:
             rates |= dict.fromkeys(((link.a, link.a_port), (link.b, link.b_port)), link.rate_bps)

@@ -31,6 +31,10 @@ class Leases:
         agent.last_seen = self._steady()
         return agent
 
+    def forget(self, host: str) -> None:
+        """Forget the agent of a host that is gone."""
+        self.agents.pop(host, None)
+
     def is_alive(self, host: str) -> bool:
         """Returns whether the host's lease runs."""
         agent = self.agents.get(host)

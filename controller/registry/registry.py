@@ -106,6 +106,11 @@ class Registry:
         for job in self._jobs.admit_waiting(self._names):
             LOG.info("job %s no longer waits: its hosts are in the settings", job)
 
+    def forget_agent(self, host: str) -> None:
+        """Forget what is known of a host's agent, because the host is gone for good."""
+        self._leases.forget(host)
+        self._store.remove("host", host)
+
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(trigger, received_at)`` at every change that cannot wait for the period."""
         self._listeners.append(listener)
@@ -277,6 +282,10 @@ class Registry:
     def host_alive(self, host: str) -> bool:
         """Returns whether the host's lease runs."""
         return self._leases.is_alive(host)
+
+    def agent(self, host: str) -> AgentWord:
+        """Returns whether the agent of a host reports, is silent, or was never heard of."""
+        return self._leases.agent(host)
 
     def agents(self) -> Iterator[AgentWord]:
         """Yields of each host whether its agent reports, is silent, or was never heard of."""

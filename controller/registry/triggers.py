@@ -13,6 +13,7 @@ class Trigger(StrEnum):
     STAGE_START = "stage start"
     STAGE_END = "stage end"
     SETTINGS = "settings"
+    HOSTS = "hosts"
     SWITCH = "switch"
     PERIOD = "period"
     END = "end"

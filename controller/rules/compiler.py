@@ -17,6 +17,9 @@ Every switch has two tables after its gate:
   by the address that it asks for, along shortest paths. An ARP request thus goes straight to its target, and nothing is
   ever flooded, so loops are harmless. Packets to an address that no host has are dropped.
 
+Where hosts may enrol, table 0 also sends LLDP frames to the controller, because a host that enrols announces itself by
+one. Switches do not forward such frames anyway.
+
 The set does not contain the gate's rule from table 0 to table 1, because that rule expires and is renewed (see
 ``dataplane``).
 """
@@ -36,6 +39,7 @@ from controller.rules.sites import NOTHING, Listening, RuleSite, claimed_flows, 
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
+ETH_LLDP = 0x88CC
 PROTO_TCP = 6
 
 Mode = Literal["classified", "marked"]
@@ -57,6 +61,8 @@ BY_INNER_PORT = 2000
 CONTROL = 3000
 # The priority of the rules that lead to a host, in the forward table.
 TO_HOST = 100
+# The priority of the rule for announcements, in the gate's table: above that of the gate itself, which is 1.
+ANNOUNCEMENT = 2
 
 _REMEMBERED_JOBS = 32768
 
@@ -112,7 +118,12 @@ class Normal:
     """Let the switch forward by its own learning."""
 
 
-Action = SetClass | SetDscp | Output | Normal
+@dataclass(frozen=True, slots=True)
+class ToController:
+    """Send the packet to the controller."""
+
+
+Action = SetClass | SetDscp | Output | Normal | ToController
 
 
 class Rule(NamedTuple):
@@ -168,14 +179,15 @@ def compile_rules(
     forwarding: Forwarding,
     links: Iterable[LinkLike] = (),
     control: Iterable[Endpoint] = (),
+    announcements: bool = False,
 ) -> frozenset[Rule]:
     """Returns all rules that the switches of ``snapshot`` should hold, no two with the same key.
 
     ``classes`` gives a job its class; ``links`` join switches and are needed for *paths*; ``control`` are the
-    controller's own listening sockets where hosts and switches reach it through this network. Rules that do not
-    depend on the plan, and those of a job that has not changed, come from a cache, so a plan over 1,000 jobs
-    costs a few milliseconds. A degraded snapshot is compiled as *marked*, whatever ``mode`` says. Raises ValueError for
-    a class that does not exist.
+    controller's own listening sockets where hosts and switches reach it through this network; ``announcements``: hosts
+    may enrol. Rules that do not depend on the plan, and those of a job that has not changed, come from a cache, so a
+    plan over 1,000 jobs costs a few milliseconds. A degraded snapshot is compiled as *marked*, whatever ``mode`` says.
+    Raises ValueError for a class that does not exist.
     """
     if not snapshot.switches:
         return frozenset()
@@ -183,6 +195,8 @@ def compile_rules(
         mode = "marked"
     count = min(snapshot.classes, MAX_CLASSES)
     parts = [_pipeline(snapshot.switches, count, mode, tuple(sorted(control)))]
+    if announcements:
+        parts.append(_announcements(snapshot.switches))
     if forwarding == "normal":
         parts.append(_learning(snapshot.switches))
     else:
@@ -347,6 +361,12 @@ def _acknowledgements(
 
 def _classify(switch: int, priority: int, match: Match, service_class: int | None, *more: Action) -> Iterator[Rule]:
     yield Rule(switch, Table.CLASSIFY, priority, match, (SetClass(service_class), *more), Table.FORWARD)
+
+
+@lru_cache(maxsize=16)
+def _announcements(switches: tuple[Switch, ...]) -> frozenset[Rule]:
+    match = Match(eth_type=ETH_LLDP)
+    return frozenset(Rule(each.dpid, Table.GATE, ANNOUNCEMENT, match, (ToController(),)) for each in switches)
 
 
 @lru_cache(maxsize=16)

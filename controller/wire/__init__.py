@@ -49,6 +49,7 @@ from controller.wire.events import (
     SwitchEvent,
 )
 from controller.wire.families import FamilyList, FamilyRun, FamilyRuns, FamilyState, FamilySummary
+from controller.wire.hosts import HostDecision, HostList, HostPut, HostRequest, HostView
 from controller.wire.jobs import (
     DemandSpec,
     FlowSpec,
@@ -126,10 +127,15 @@ __all__ = [
     "FoundBy",
     "GapEvent",
     "HistoryView",
+    "HostDecision",
     "HostEvent",
+    "HostList",
     "HostPlan",
+    "HostPut",
     "HostReport",
+    "HostRequest",
     "HostState",
+    "HostView",
     "Iterations",
     "JobAtPort",
     "JobDescription",

@@ -118,21 +118,22 @@ class StageEvent(Message):
 
 
 class HostEvent(Message):
-    """Data of the event ``host``: the agent of a host reports again or is silent, or the settings have changed.
+    """Data of the event ``host``: the agent of a host reports again or is silent, or a host was added or removed.
 
     A controller that starts tells of each host.
     """
 
     name: Name
     """The name of the host."""
-    state: Literal["alive", "silent", "removed"]
-    """alive: the lease of its agent runs. removed: it is not in the settings any more."""
+    state: Literal["alive", "silent", "removed", "pending", "refused"]
+    """alive: the lease of its agent runs. removed: it is there no more. pending: it asks to be added. refused: an
+    operator has refused it."""
     marks_acknowledgements: bool
     """Whether its agent marks acknowledgements now."""
     egress_bps: float | None = None
-    """The rate of its link from the host, in bit/s. null: it was removed."""
+    """The rate of its link from the host, in bit/s. null: it takes no part."""
     ingress_bps: float | None = None
-    """The rate of its link to the host, in bit/s. null: it was removed."""
+    """The rate of its link to the host, in bit/s. null: it takes no part."""
 
 
 class SwitchEvent(Message):

@@ -31,7 +31,7 @@ class CallerView(Message):
 
     name: str
     """The name of the token, of the certificate, of the person at the identity provider, or of the host."""
-    role: Literal["operator", "viewer", "tenant", "host"]
+    role: Literal["operator", "viewer", "tenant", "host", "enrol"]
     """The role of the caller. Where no token is set, everybody is an operator."""
     calls: Annotated[tuple[str, ...], Field(strict=False)]
     """The calls that this role may make, each a method and a path. Tenants and hosts may make a call only for what is

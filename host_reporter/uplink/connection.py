@@ -30,11 +30,12 @@ class UnreachableError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status, entity tag and body of an answer."""
+    """Status, entity tag and body of an answer, and its date as RFC 9110 writes it."""
 
     status: int
     tag: str | None
     body: bytes
+    date: str | None = None
 
     @property
     def detail(self) -> str:
@@ -200,7 +201,7 @@ class Connection:
         if response.will_close or response.status == _UNAUTHORIZED:
             # The token in the file may be another one by now; it is read when a connection is made.
             self.close()
-        return Answer(response.status, response.getheader("ETag"), content)
+        return Answer(response.status, response.getheader("ETag"), content, response.getheader("Date"))
 
     def _connect(self) -> http.client.HTTPConnection:
         token = self._address.token()

@@ -44,7 +44,7 @@ class TokenEntry(ExplainedModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
-    role: Literal["operator", "viewer", "tenant", "host"]
+    role: Literal["operator", "viewer", "tenant", "host", "enrol"]
     """What the caller may do."""
     hash: Annotated[str | None, BeforeValidator(_as_hash)] = None
     """The hash of the token, as ``trainyard token`` prints it."""

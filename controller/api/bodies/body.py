@@ -12,7 +12,7 @@ from controller.api.http import JSON, Call, HttpError
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.declared.parts.part import Part
-from controller.wire import MAX_BODY_BYTES, Settings, StageSpec
+from controller.wire import MAX_BODY_BYTES, HostPut, Settings, StageSpec
 
 if TYPE_CHECKING:
     from controller.api.services import Services
@@ -48,6 +48,12 @@ def read_settings(services: Services, call: Call) -> Settings:
     """Returns the body as settings. Raises HttpError as ``read_job``."""
     settings: Settings = _read(services, call, "settings")
     return settings
+
+
+def read_host(services: Services, call: Call) -> HostPut:
+    """Returns the body as a host's request, or a decision on one. Raises HttpError as ``read_job``."""
+    put: HostPut = _read(services, call, "host")
+    return put
 
 
 def _read(services: Services, call: Call, kind: str) -> Any:

@@ -17,7 +17,7 @@ from controller.declared.declared import Declared
 from controller.declared.frames import pack, unpack
 from controller.declared.parts.part import Part
 from controller.pieces import Steps
-from controller.wire import HostReport, JobSpec, PartSpec, Settings, StageSpec
+from controller.wire import HostPut, HostReport, JobSpec, PartSpec, Settings, StageSpec
 
 
 class Kind(Protocol):
@@ -69,12 +69,21 @@ class _Message:
         return self._model.model_construct(**unpack(next(frames)))
 
 
+class _Nested(_Message):
+    """A body with messages in it. It is small, so a worker's answer is checked once more."""
+
+    def from_frames(self, frames: Iterator[bytes]) -> Steps[Any]:
+        yield
+        return self._model.model_validate(unpack(next(frames)))
+
+
 KINDS: dict[str, Kind] = {
     "job": _Values(JobSpec, Declared),
     "part": _Values(PartSpec, Part),
     "report": _Values(HostReport, Batch),
     "stage": _Message(StageSpec),
     "settings": _Message(Settings),
+    "host": _Nested(HostPut),
 }
 
 

@@ -122,6 +122,8 @@ def all_problems(services: Services) -> list[str]:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
+    if services.config.enrolment is not None and not services.store.persistent:
+        problems.append("hosts that enrol are forgotten at a restart: journal is not set")
     if services.audit.problem is not None:
         problems.append(services.audit.problem)
     if services.loop.degraded is not None:

@@ -16,11 +16,13 @@ from controller.api.exposition.families import Rows, counters, gauge, gauges
 from controller.api.services import Services
 from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
+from controller.model import Host
 
 MOST_SWITCHES = 256
 MOST_PORTS = 512
 Port = tuple[int, int]
 """A datapath id and the number of a port."""
+Hosts = Mapping[str, Host]
 _SWITCH = ("dpid",)
 _PORT = ("dpid", "port", "host")
 
@@ -30,7 +32,9 @@ def network(services: Services) -> Iterator[Metric]:
     is_enforced = "switch" in services.config.enforce
     used = services.dataplane.switches() if is_enforced else ()
     yield gauge("trainyard_switches_ready", "Switches that are ready for rules", len(used))
-    yield from _switches(switch_rows(services.config, services.dataplane.status()), is_enforced=is_enforced)
+    hosts = services.registry.hosts
+    rows = switch_rows(services.config, hosts, services.dataplane.status())
+    yield from _switches(rows, is_enforced=is_enforced)
     yield from _rules(services)
     yield counters(
         "trainyard_switch_class_bytes",
@@ -43,12 +47,12 @@ def network(services: Services) -> Iterator[Metric]:
         ],
     )
     # The switches were asked just now.
-    yield from _ports(services.config, services.dataplane.port_bytes(anew=False))
+    yield from _ports(services.config, hosts, services.dataplane.port_bytes(anew=False))
 
 
-def switch_rows(config: Config, statuses: Sequence[SwitchStatus]) -> dict[str, SwitchStatus | None]:
-    """Returns the switches that have series, by datapath id; None: the settings name one that is not there."""
-    named = {host.switch for host in config.hosts if host.switch is not None}
+def switch_rows(config: Config, hosts: Hosts, statuses: Sequence[SwitchStatus]) -> dict[str, SwitchStatus | None]:
+    """Returns the switches that have series, by datapath id; None: a host or a link names one that is not there."""
+    named = {host.switch for host in hosts.values() if host.switch is not None}
     named |= {dpid for link in config.links for dpid in (link.a, link.b)}
     present = {status.dpid: status for status in statuses}
     others = sorted(present.keys() - named)
@@ -109,11 +113,11 @@ def _rules(services: Services) -> Iterator[Metric]:
     )
 
 
-def _ports(config: Config, sent: Mapping[Port, Mapping[int | None, int]]) -> Iterator[Metric]:
+def _ports(config: Config, known: Hosts, sent: Mapping[Port, Mapping[int | None, int]]) -> Iterator[Metric]:
     hosts = {
-        (host.switch, host.port): host.name
-        for host in config.hosts
-        if host.switch is not None and host.port is not None
+        (host.switch, host.switch_port): name
+        for name, host in known.items()
+        if host.switch is not None and host.switch_port is not None
     }
     ports = sorted(sent)
     yield gauge(
@@ -135,20 +139,20 @@ def _ports(config: Config, sent: Mapping[Port, Mapping[int | None, int]]) -> Ite
         "trainyard_port_speed_bytes",
         "Bytes a second that a port of a switch can send, by the settings",
         _PORT,
-        _speeds(config, ports[:MOST_PORTS], hosts),
+        _speeds(config, known, ports[:MOST_PORTS], hosts),
     )
 
 
 def _labels(port: Port, hosts: Mapping[Port, str]) -> tuple[str, str, str]:
-    """Returns the labels of a port. The host is the one that the settings have there, or empty."""
+    """Returns the labels of a port. The host is the one that is known there, or empty."""
     return f"{port[0]:016x}", str(port[1]), hosts.get(port, "")
 
 
-def _speeds(config: Config, ports: Sequence[Port], hosts: Mapping[Port, str]) -> Rows:
+def _speeds(config: Config, known: Hosts, ports: Sequence[Port], hosts: Mapping[Port, str]) -> Rows:
     rates: dict[Port, float] = {
-        (host.switch, host.port): host.ingress_bps
-        for host in config.hosts
-        if host.switch is not None and host.port is not None
+        (host.switch, host.switch_port): host.ingress_bps
+        for host in known.values()
+        if host.switch is not None and host.switch_port is not None
     }
     for link in config.links:
         if link.rate_bps is not None:

@@ -16,6 +16,7 @@ from controller.planner import Plan
 from controller.registry.job.view import StateWord
 from controller.registry.leases import AgentWord
 from controller.steps import in_steps
+from controller.wire.hosts import EnrolmentState
 
 
 def plans(services: Services) -> Iterator[Metric]:
@@ -50,9 +51,17 @@ def plans(services: Services) -> Iterator[Metric]:
     agents = Counter(services.registry.agents())
     yield gauges(
         "trainyard_hosts",
-        "Hosts of the settings by their agent: it reports, is silent for longer than its lease, or was never heard of",
+        "Hosts of the settings, and approved ones, by their agent: it reports, is silent for longer than its lease, or "
+        "was never heard of",
         ("agent",),
         [((word,), agents[word]) for word in get_args(AgentWord)],
+    )
+    states_of_hosts = Counter(each.state for each in services.hosts.enrolments)
+    yield gauges(
+        "trainyard_enrolments",
+        "Hosts that have asked to be added: they wait for a decision, were approved, or were refused",
+        ("state",),
+        [((word,), states_of_hosts[word]) for word in get_args(EnrolmentState)],
     )
 
 

@@ -88,6 +88,11 @@ def host_facts(host: str, state: HostFacts | None) -> Facts:
     }
 
 
+def asking_facts(host: str, state: str | None) -> Facts:
+    """Returns the data of the event ``host`` of a host that asks to be added. ``state`` of None: it was removed."""
+    return {"name": host, "state": state or "removed", "marks_acknowledgements": False}
+
+
 def switches(statuses: Sequence[SwitchStatus]) -> dict[str, Facts]:
     """Returns the data of the event ``switch`` of each switch, by datapath id."""
     return {

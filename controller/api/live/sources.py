@@ -20,6 +20,7 @@ from controller.access.audit.record import Link
 from controller.api.live.facts import (
     Facts,
     HostFacts,
+    asking_facts,
     description_facts,
     gone_switch,
     host_facts,
@@ -69,6 +70,7 @@ class Sources:
         self._users_of_plan: Users = {}
         # A recording from the start on has all hosts and the settings, because none of them was told of yet.
         self._hosts: dict[str, HostFacts] = {}
+        self._enrolments: dict[str, str] = {}
         self._switches: dict[str, Facts] = {}
         self._settings: Facts = {}
         self._problems: list[str] = []
@@ -206,6 +208,11 @@ class Sources:
         for host, state in changed(self._hosts, hosts):
             self._add("host", host_facts(host, state))
         self._hosts = hosts
+        waiting = self._present_enrolments()
+        for host, word in changed(self._enrolments, waiting):
+            if host not in hosts:
+                self._add("host", asking_facts(host, word))
+        self._enrolments = waiting
         present = switches(services.dataplane.status())
         for dpid, facts in changed(self._switches, present):
             self._add("switch", facts if facts is not None else gone_switch(self._switches[dpid]))
@@ -231,6 +238,10 @@ class Sources:
             name: HostFacts(registry.host_alive(name), name in acknowledging, host.egress_bps, host.ingress_bps)
             for name, host in registry.hosts.items()
         }
+
+    def _present_enrolments(self) -> dict[str, str]:
+        enrolments = self._services.hosts.enrolments
+        return {each.name: each.state for each in enrolments if each.state != "approved"}
 
     def _present_settings(self) -> Facts:
         services, reloader = self._services, self._services.reloader

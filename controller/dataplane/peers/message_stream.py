@@ -10,6 +10,7 @@ The controller speaks OpenFlow 1.3. Source: OpenFlow Switch Specification 1.3.5,
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
@@ -20,7 +21,9 @@ from typing import NamedTuple
 from ryu.ofproto import ofproto_common
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from controller.dataplane.openflow import PORT_REASONS, REMOVAL_REASONS
 from controller.dataplane.peers import message_shapes as shapes
+from controller.wire import announcement
 
 MAX_EARLY = 1024
 """Limits the length of a hello, error or echo, in bytes, until the peer has become a switch."""
@@ -34,6 +37,10 @@ MAX_ANSWER = 32 << 20
 """Limits the length of an answer in parts, in bytes: about 200,000 rules."""
 MAX_QUEUES_ANSWER = 4 << 20
 """Limits the length of an answer on queues, in bytes: all of ours at MAX_PORTS ports, with a part for each port."""
+MAX_PACKET_INS = 256
+"""Read this many packets for the controller after it has asked for them; then the switch is told to send no more."""
+MAX_PACKET_IN = 1024
+"""Limits the length of such a packet's message, in bytes: an announcement has 256 at most."""
 _PART = 1024
 """A part counts as at least so many bytes, which is the memory that it takes when it is read."""
 
@@ -65,7 +72,13 @@ _ANSWER_TO = {
 }
 _ANSWERS = frozenset(_ANSWER_TO.values()) - {ofp.OFPT_EXPERIMENTER}
 _EVENTS = frozenset({ofp.OFPT_PORT_STATUS, ofp.OFPT_FLOW_REMOVED})
-_UNWANTED = frozenset({ofp.OFPT_PACKET_IN})
+_PACKET_IN_MATCH = 24
+_PACKET_IN_PADDING = 2
+_SET_ASYNC = Struct("!BBHI6I")
+_NO_PACKETS = _SET_ASYNC.pack(
+    ofp.OFP_VERSION, ofp.OFPT_SET_ASYNC, _SET_ASYNC.size, 0, 0, 0, PORT_REASONS, PORT_REASONS, REMOVAL_REASONS, 0
+)
+"""Tells a switch to send no packets for the controller."""
 
 
 class RefusedError(Exception):
@@ -113,6 +126,7 @@ class MessageStream:
         self._pieces: deque[bytes] = deque()
         self._requests: dict[int, _Request] = {}
         self._ports: set[int] = set()
+        self._packet_ins = 0
 
     @property
     def is_ready(self) -> bool:
@@ -128,6 +142,8 @@ class MessageStream:
     def sent(self, message: bytes | bytearray) -> None:
         """Note one message that is about to be sent, so that its answer is accepted."""
         _, kind, _, xid = _HEADER.unpack_from(message)
+        if kind == ofp.OFPT_SET_ASYNC:
+            self._packet_ins = MAX_PACKET_INS if _LONGS.unpack_from(message, _HEADER_SIZE)[0] else 0
         answer = _ANSWER_TO.get(kind)
         if answer is None:
             return
@@ -177,6 +193,8 @@ class MessageStream:
             raise RefusedError(f"its {_name(kind)} message has a length of {length}; at least {_HEADER_SIZE} is right")
         if self._phase is not _Phase.HELLO and version != ofp.OFP_VERSION:
             raise RefusedError(f"its {_name(kind)} message is of version {version}; {ofp.OFP_VERSION} was agreed on")
+        if kind == ofp.OFPT_PACKET_IN:
+            return self._phase is not _Phase.READY or not self._packet_ins or length > MAX_PACKET_IN
         if self._is_dropped(kind, xid):
             return True
         wanted = _SIZES.get(kind)
@@ -188,8 +206,6 @@ class MessageStream:
 
     def _is_dropped(self, kind: int, xid: int) -> bool:
         """Returns whether such a message is not needed now. Raises RefusedError."""
-        if kind in _UNWANTED:
-            return True
         if kind in _EVENTS:
             # Changes before the peer is ready are contained in the answers to later requests.
             return self._phase is not _Phase.READY
@@ -216,6 +232,8 @@ class MessageStream:
         match kind:
             case ofp.OFPT_ECHO_REQUEST:
                 return _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ECHO_REPLY, len(message), xid) + message[_HEADER_SIZE:]
+            case ofp.OFPT_PACKET_IN:
+                return self._read_packet(message)
             case ofp.OFPT_HELLO:
                 self._read_hello(message, xid)
             case ofp.OFPT_ERROR:
@@ -260,6 +278,15 @@ class MessageStream:
         self._requests.pop(xid, None)
         cut = message[:MAX_ERROR]
         self._pieces.append(_HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ERROR, len(cut), xid) + cut[_HEADER_SIZE:])
+
+    def _read_packet(self, message: bytes) -> bytes:
+        """Hand on a packet that announces a host, and no other. Returns the reply after the last one that is read."""
+        self._packet_ins -= 1
+        with contextlib.suppress(shapes.MalformedError):  # it is one of many packets, and not needed
+            at = shapes.check_match(message, _PACKET_IN_MATCH, len(message)) + _PACKET_IN_PADDING
+            if announcement.parse(message[at:]) is not None:
+                self._pieces.append(message)
+        return b"" if self._packet_ins else _NO_PACKETS
 
     def _read_features(self, message: bytes, xid: int) -> None:
         if message[21]:

@@ -12,8 +12,11 @@ import eventlet
 from controller.config.config import Config
 from controller.config.current import CurrentSettings
 from controller.dataplane.values import Applied, SwitchStatus
+from controller.enrolment.enrolments import Enrolments
+from controller.enrolment.listed import Listed
 from controller.journal.store import Store
 from controller.journal.writer import Journal
+from controller.loop.host_changes import HostChanges
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics, counted
 from controller.model import Snapshot, Switch
@@ -84,15 +87,17 @@ class Yard:
             "lease_seconds": 60.0,
         } | settings
         self.config = Config.model_validate(body)
-        self.current = CurrentSettings(self.config)
         self.store = Store(journal)
-        self.registry = UnpausedRegistry(self.config.host_map(), self.store, time.time)
+        enrolments = Enrolments(self.store, time.time, time.monotonic)
+        self.current = CurrentSettings(self.config, lambda config: enrolments.hosts(Listed.of(config)))
+        self.registry = UnpausedRegistry(self.current.hosts, self.store, time.time)
         self.network = MemoryNetwork()
         self.metrics = Metrics()
         self.loop = Loop(
             self.registry, self.network, self.current, self.store, self.metrics, compile_rules=one_rule_a_job
         )
         self.journal = Journal(self.store)
+        self.hosts = HostChanges(enrolments, self.registry, self.current, self.loop)
 
     def start(self) -> Yard:
         self.journal.start()

@@ -191,6 +191,7 @@ def test_the_example_of_named_tokens_is_a_file_of_tokens(tmp_path: Path) -> None
         ("grafana", "viewer"),
         ("vision", "tenant"),
         ("gpu01", "host"),
+        ("racks", "enrol"),
     ]
 
 

@@ -222,6 +222,11 @@ export class Live {
     if (added.length > 0) this.#refresh(added);
   }
 
+  /** Read one of these at once, because the caller has changed it. */
+  read(name) {
+    return this.#read(name);
+  }
+
   async #refresh(only = null) {
     if (!this.connection.isOpen || document.hidden) return;
     await Promise.all((only ?? [...this.#wanted, "status"]).map((name) => this.#read(name)));

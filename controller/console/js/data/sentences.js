@@ -3,13 +3,20 @@
 import { counted, duration, names } from "../ui/format.js";
 import { shortDpid } from "./select.js";
 
+const HOSTS = {
+  alive: "reports",
+  silent: "is silent",
+  removed: "was removed",
+  pending: "asks to be added",
+  refused: "was refused",
+};
+
 const SENTENCES = {
   plan: (data) =>
     `${data.policy} put ${data.epoch === null ? "another plan" : `plan ${data.epoch}`} in force${data.moves ? `: ${counted(data.moves, "job has", "jobs have")} another class` : ""}${data.lower_bound_seconds ? `; lower bound ${duration(data.lower_bound_seconds)}` : ""}`,
   job: (data) => `${data.id} is ${data.state}`,
   stage: (data) => `stage ${data.id} of a study is ${data.state}: ${names(data.jobs)}`,
-  host: (data) =>
-    `host ${data.name} ${data.state === "alive" ? "reports" : data.state === "silent" ? "is silent" : "was removed"}`,
+  host: (data) => `host ${data.name} ${HOSTS[data.state] ?? data.state}`,
   switch: (data) =>
     `switch ${shortDpid(data.dpid)} ${data.ready ? "is ready" : data.connected ? `is not ready: ${data.reason ?? "its queues are being checked"}` : "is gone"}`,
   settings: (data) =>

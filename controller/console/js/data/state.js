@@ -20,6 +20,7 @@ export function emptyState() {
     jobs: new Map(),
     stages: new Map(),
     hosts: new Map(),
+    enrolments: null,
     switches: new Map(),
     problems: [],
     log: [],
@@ -31,11 +32,12 @@ export function emptyState() {
 
 /** Puts documents of the API into the state. */
 export function load(state, documents, time) {
-  const { status, plan, settings, network, jobs, caller, past } = documents;
+  const { status, plan, settings, network, jobs, caller, past, hosts } = documents;
   if (caller !== undefined) state.caller = caller;
   if (status !== undefined) takeStatus(state, status);
   if (settings !== undefined) state.settings = settings;
   if (network !== undefined) takeNetwork(state, network);
+  if (hosts !== undefined) state.enrolments = hosts?.hosts ?? null;
   if (jobs !== undefined) takeJobs(state, jobs?.jobs ?? []);
   if (plan !== undefined) takePlan(state, plan, time);
   if (past) takePast(state, past);
@@ -143,7 +145,7 @@ const CHANGES = {
     state.stages.set(data.id, data);
   },
   host(state, data) {
-    if (data.state === "removed") state.hosts.delete(data.name);
+    if (data.state !== "alive" && data.state !== "silent") state.hosts.delete(data.name);
     else {
       const before = state.hosts.get(data.name) ?? { name: data.name, address: null };
       state.hosts.set(data.name, {

@@ -4,6 +4,7 @@ import { directions, hostsOf, liveJobs } from "../data/select.js";
 import { duration, percent, rate } from "../ui/format.js";
 import { badge, jobLink, loadBar } from "../ui/parts.js";
 import { makeTable } from "../ui/table.js";
+import { makeEnrolments } from "./enrolments.js";
 
 const MOST_JOBS = 4;
 const LEAST_OFFSET_SECONDS = 0.1;
@@ -12,6 +13,7 @@ const LARGE_OFFSET_SECONDS = 2;
 export const title = "Hosts";
 
 export function makePage(redraw) {
+  const enrolments = makeEnrolments(redraw);
   const table = makeTable({
     label: "hosts",
     sortBy: "host",
@@ -66,8 +68,9 @@ export function makePage(redraw) {
     ],
   });
   return {
-    wants: () => ["network"],
-    render: ({ state }) => {
+    wants: () => ["network", "hosts"],
+    render: (source) => {
+      const { state } = source;
       const running = new Map();
       for (const job of liveJobs(state))
         for (const host of hostsOf(job)) running.set(host, [...(running.get(host) ?? []), job.id]);
@@ -76,13 +79,16 @@ export function makePage(redraw) {
           .filter((one) => one.to.port === null)
           .map((one) => [one.to.node, one]),
       );
-      return table(
-        [...state.hosts.values()].map((host) => ({
-          ...host,
-          jobs: running.get(host.name) ?? [],
-          link: links.get(host.name),
-        })),
-      );
+      return [
+        enrolments(source),
+        table(
+          [...state.hosts.values()].map((host) => ({
+            ...host,
+            jobs: running.get(host.name) ?? [],
+            link: links.get(host.name),
+          })),
+        ),
+      ];
     },
   };
 }

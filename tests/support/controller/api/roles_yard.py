@@ -14,8 +14,9 @@ LINES = {
     "vision": "role: tenant, users: [ann, bob], prefix: vision-, max_jobs: 3, max_weight: 2",
     "speech": "role: tenant, users: [cem]",
     "h1": "role: host",
+    "rack": "role: enrol",
 }
-ROLES = {"operator": "night", "viewer": "board", "tenant": "vision", "host": "h1"}
+ROLES = {"operator": "night", "viewer": "board", "tenant": "vision", "host": "h1", "enrol": "rack"}
 """Maps each role to a name with it."""
 
 

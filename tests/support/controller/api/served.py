@@ -29,7 +29,8 @@ class Served:
             yard.store,
             yard.journal,
             yard.metrics,
-            callers_of(yard.config.api, yard.config.host_map()),
+            callers_of(yard.config.api, yard.config.host_map(), enrolled=yard.hosts.enrolments),
+            yard.hosts,
         )
         self.services = services
         self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)

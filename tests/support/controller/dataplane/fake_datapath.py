@@ -56,6 +56,8 @@ class FakeDatapath(ProtocolDesc):
         self.table: dict[Key, Any] = {}
         self.messages: list[Any] = []
         self.down: set[int] = set()
+        self.hands_on = True
+        """Whether packets for the controller are sent to it, as without a request."""
         self._bundles: dict[int, list[Any]] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
@@ -91,6 +93,21 @@ class FakeDatapath(ProtocolDesc):
                 told.xid = 0
                 self.deliver(told)
 
+    def receive(self, frame: bytes, in_port: int) -> None:
+        """A frame comes in that only rules by its type match; what is for the controller is sent to it, if it asks."""
+        kind = int.from_bytes(frame[12:14], "big")
+        for held in self.table.values():
+            outputs = [
+                getattr(action, "port", None) for part in held.instructions for action in getattr(part, "actions", ())
+            ]
+            if held.match.get("eth_type") == kind and ofp.OFPP_CONTROLLER in outputs and self.hands_on:
+                told = parser.OFPPacketIn(
+                    self, buffer_id=ofp.OFP_NO_BUFFER, total_len=len(frame), reason=ofp.OFPR_ACTION,
+                    table_id=held.table_id, cookie=held.cookie, match=parser.OFPMatch(in_port=in_port), data=frame,
+                )  # fmt: skip
+                told.xid = 0
+                self.deliver(told)
+
     def flow_mods(self) -> list[Any]:
         """What was asked of the tables, but for the gate."""
         inner = [m.message if isinstance(m, parser.ONFBundleAddMsg) else m for m in self.messages]
@@ -112,6 +129,8 @@ class FakeDatapath(ProtocolDesc):
                 self._bundle_add(message)
             case parser.OFPPacketOut():
                 self._packet_out(message)
+            case parser.OFPSetAsync():
+                self.hands_on = bool(message.packet_in_mask[0] & 1 << ofp.OFPR_ACTION)
             case parser.OFPAggregateStatsRequest():
                 body = parser.OFPAggregateStats(0, 0, len(self._matching(message)))
                 self._reply(parser.OFPAggregateStatsReply(self, body=body, flags=0), message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from controller.dataplane.openflow import GATE_PRIORITY
 from controller.rules.compiler import (
     ETH_ARP,
     ETH_IPV4,
@@ -16,6 +17,7 @@ from controller.rules.compiler import (
     SetClass,
     SetDscp,
     Table,
+    ToController,
 )
 from controller.rules.fabric import LinkLike
 
@@ -50,6 +52,7 @@ class Verdict:
     service_class: int | None = None
     ports: tuple[int, ...] = ()
     normal: bool = False
+    is_for_controller: bool = False
     visited: tuple[Rule, ...] = ()
 
 
@@ -64,6 +67,8 @@ class FakeSwitch:
         self.dpid = dpid
         self.gate = gate
         self._tables: dict[Table, list[Rule]] = {table: [] for table in Table}
+        if gate:
+            self._tables[Table.GATE].append(Rule(dpid, Table.GATE, GATE_PRIORITY, Match(), goto=Table.CLASSIFY))
         places: set[tuple[int, Table, int, Match]] = set()
         for rule in rules:
             if rule.switch == dpid:
@@ -75,9 +80,9 @@ class FakeSwitch:
         packet = replace(packet, in_port=in_port)
         service_class: int | None = None
         ports: list[int] = []
-        normal = False
+        normal = is_for_controller = False
         visited: list[Rule] = []
-        table: Table | None = Table.CLASSIFY if self.gate else Table.GATE
+        table: Table | None = Table.GATE
         while table is not None:
             rule = self._best(table, packet)
             table = None
@@ -96,10 +101,14 @@ class FakeSwitch:
                         ports += [port] if port != in_port else []
                     case Normal():
                         normal = True
+                    case ToController():
+                        is_for_controller = True
             if rule.goto is not None:
                 assert rule.goto > rule.table, "OpenFlow goes forward only"
                 table = rule.goto
-        return Verdict(replace(packet, in_port=None), service_class, tuple(ports), normal, tuple(visited))
+        return Verdict(
+            replace(packet, in_port=None), service_class, tuple(ports), normal, is_for_controller, tuple(visited)
+        )
 
     def _best(self, table: Table, packet: Packet) -> Rule | None:
         hits = [rule for rule in self._tables[table] if _hits(rule.match, packet)]

@@ -100,6 +100,8 @@ def _right(path: str) -> Any:
         return {"session": "s", "seq": 1, "sent_at": 1}
     if "/parts/" in path:
         return {"launcher": "slurm"}
+    if path == "/v1/hosts/{host}":
+        return {"decision": {"state": "approved"}}
     return {"jobs": []} if "stages" in path else {}
 
 

@@ -44,6 +44,7 @@ def test_the_lines_of_all_roles_make_a_file(run: Any, tmp_path: Path) -> None:
     tokens = []
     for options in (
         ["--role", "operator", "--name", "night", "--expires", "30"],
+        ["--role", "enrol", "--name", "racks", "--expires", "7"],
         [
             "--role",
             "tenant",
@@ -67,8 +68,9 @@ def test_the_lines_of_all_roles_make_a_file(run: Any, tmp_path: Path) -> None:
             stream.write(err)
     table = read_tokens(file, ["gpu01"])
     now = datetime.now(UTC).timestamp()
-    night, vision, host, plain = (table.of_token(token.encode(), now) for token in tokens)
+    night, racks, vision, host, plain = (table.of_token(token.encode(), now) for token in tokens)
     assert night is not None and night.role is Role.OPERATOR
+    assert racks is not None and racks.role is Role.ENROL
     assert vision is not None and vision.tenancy is not None
     assert (vision.tenancy.users, vision.tenancy.prefix, vision.tenancy.max_jobs) == (("ann", "bob b"), "v-", 3)
     assert host is not None and host.host == "gpu01"

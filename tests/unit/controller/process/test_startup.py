@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from controller.config.config import Config
+from controller.dataplane.values import Settings
 from controller.process.startup import StartError, control_endpoints, dataplane_settings, free_port
 from controller.rules.compiler import Endpoint
 from evaluation.bench.support.waiting import wait_until
@@ -22,17 +23,22 @@ def config(**settings: object) -> Config:
     return Config.model_validate(settings)
 
 
+def settings_of(**settings: object) -> Settings:
+    made = config(**settings)
+    return dataplane_settings(made, made.host_map())
+
+
 def test_a_hosts_ingress_is_the_rate_of_its_switch_port() -> None:
-    assert dataplane_settings(config(hosts=[HOST])).rates_bps == {(1, 3): 5e7}
+    assert settings_of(hosts=[HOST]).rates_bps == {(1, 3): 5e7}
 
 
 def test_a_links_rate_is_that_of_the_ports_at_both_ends() -> None:
     links = [{"a": 1, "a_port": 9, "b": 2, "b_port": 8, "rate_bps": 4e7}, {"a": 1, "a_port": 7, "b": 3, "b_port": 1}]
-    assert dataplane_settings(config(hosts=[HOST], links=links)).rates_bps == {(1, 3): 5e7, (1, 9): 4e7, (2, 8): 4e7}
+    assert settings_of(hosts=[HOST], links=links).rates_bps == {(1, 3): 5e7, (1, 9): 4e7, (2, 8): 4e7}
 
 
 def test_untrusted_hosts_are_known_by_their_ports() -> None:
-    assert dataplane_settings(config(hosts=[HOST], untrusted_hosts=["h1"])).untrusted == {(1, 3)}
+    assert settings_of(hosts=[HOST], untrusted_hosts=["h1"]).untrusted == {(1, 3)}
 
 
 def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None:

@@ -20,7 +20,7 @@ from tests.support.controller.api.roles_yard import ROLES, RolesYard
 from tests.support.controller.api.served import served
 
 MATRIX = """
-GET    /v1/caller                   operator viewer tenant host
+GET    /v1/caller                   operator viewer tenant host enrol
 GET    /v1/jobs                     operator viewer tenant
 GET    /v1/jobs/{id}                operator viewer tenant
 PUT    /v1/jobs/{id}                operator        tenant host
@@ -30,6 +30,9 @@ DELETE /v1/jobs/{id}/parts/{host}   operator        tenant host
 GET    /v1/jobs/{id}/explain        operator viewer tenant
 PUT    /v1/stages/{id}              operator
 DELETE /v1/stages/{id}              operator
+GET    /v1/hosts                    operator viewer
+PUT    /v1/hosts/{host}             operator                    enrol
+DELETE /v1/hosts/{host}             operator
 POST   /v1/hosts/{host}/reports     operator               host
 GET    /v1/hosts/{host}/plan        operator viewer        host
 GET    /v1/hosts/{host}/peers       operator viewer        host
@@ -46,11 +49,11 @@ GET    /v1/history                  operator viewer tenant
 GET    /v1/network                  operator viewer
 GET    /v1/status                   operator viewer
 GET    /metrics                     operator viewer
-GET    /healthz                     operator viewer tenant host
-GET    /readyz                      operator viewer tenant host
+GET    /healthz                     operator viewer tenant host enrol
+GET    /readyz                      operator viewer tenant host enrol
 GET    /openapi.json                operator viewer tenant
-GET    /                            operator viewer tenant host
-GET    /console/{path}              operator viewer tenant host
+GET    /                            operator viewer tenant host enrol
+GET    /console/{path}              operator viewer tenant host enrol
 """
 CALLS = {tuple(line.split()[:2]): set(line.split()[2:]) for line in MATRIX.strip().splitlines()}
 OPEN = ("/healthz", "/readyz", "/", "/console/{path}")
@@ -66,6 +69,8 @@ def place(path: str) -> str:
 def body_of(method: str, path: str) -> Any:
     if path.endswith("/reports"):
         return batch()
+    if path == "/v1/hosts/{host}":
+        return {"request": {"addresses": ["10.0.0.9"], "token_sha256": "0" * 64}} if method == "PUT" else None
     if method != "PUT":
         return {} if method == "PATCH" else None
     if "/parts/" in path:
