@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from controller.api.openapi import document
 from controller.api.routes import ROUTES
 from controller.config.config import Api
 from evaluation.bench.support.api_client import HOST, Controller
+from tests.support.controller.api import from_address
 from tests.support.controller.api.cases import spec
 
 OPEN = Api()
@@ -75,7 +77,7 @@ def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iter
         with yard.call(method, at, sent, stream=path == "/v1/events", **options) as reply:
             return int(reply.status_code)
 
-    yield ask(name="h1", token="wrong")
+    yield _with_a_wrong_token(yard, method, path, _right(path) if has_body else None)
     yield ask(name="h1", token=HOST, body=_forbidden(path) if has_body else None)
     yield ask()
     yield ask(query="?no_such=1")
@@ -87,6 +89,15 @@ def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iter
         yield ask(name="h1", body=None, data="{}", headers={"Content-Type": "text/plain"})
         yield ask(name="h1", data=b" " * (4 * 2**20 + 1), headers={"Content-Type": "application/json"})
         yield ask(name="h1", data="{", headers={"Content-Type": "application/json"})
+
+
+def _with_a_wrong_token(yard: Controller, method: str, path: str, body: Any) -> int:
+    """Returns the status; each call comes from another address, since wrong tokens of one address are counted."""
+    at = path.replace("{id}", "h1").replace("{host}", "h1").replace("{name}", "h1")
+    number = int(hashlib.sha256(f"{method} {path}".encode()).hexdigest()[:4], 16)
+    address = f"127.9.{number // 256}.{number % 254 + 1}"
+    with from_address.ask(address, yard.url + at, "wrong", method=method, json=body, stream=True) as reply:
+        return reply.status_code
 
 
 def _forbidden(path: str) -> Any:
