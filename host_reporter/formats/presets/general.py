@@ -110,6 +110,6 @@ def _metrics(text: str) -> dict[str, float]:
 PRESET = Preset(
     name="general",
     title="Names that all logs use",
-    source="recorded",
+    source="",
     read=read,
 )

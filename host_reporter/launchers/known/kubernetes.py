@@ -17,10 +17,14 @@ from host_reporter.training.ranks import find_ranks, number, tf_config
 _ROLE = re.compile(r"(.+)-(?:master|chief|worker|ps|evaluator|launcher|node)(?:-\d+)*(?:-[a-z0-9]{5})?")
 """The pods of one job of an operator: its name, the replica's role, indices, and five random characters of a Job's."""
 
+_RAY_HEAD = re.compile(r"(.+)-head(?:-svc|-[a-z0-9]{5})?")
+"""The head of a cluster of Ray's, its pod or its service."""
+
+_RAY = "FQ_RAY_IP"
 _MPI_ROLE, _HOSTFILE = "K_MPI_JOB_ROLE", "OMPI_MCA_orte_default_hostfile"
 _MASTERS = ("MASTER_ADDR", "PET_MASTER_ADDR")
 _SIGNS = frozenset(
-    {JOB_VARIABLE, *RANKS, *_MASTERS, _MPI_ROLE, _HOSTFILE, "JOBSET_NAME", "JOB_COMPLETION_INDEX", "PET_NNODES"}
+    {JOB_VARIABLE, *RANKS, *_MASTERS, _MPI_ROLE, _HOSTFILE, "JOBSET_NAME", "JOB_COMPLETION_INDEX", "PET_NNODES", _RAY}
 ) - {"SLURM_JOB_ID"}
 """A pod whose processes have none of these variables is a service, not a training."""
 
@@ -33,7 +37,8 @@ class Kubernetes(Launcher):
     (https://www.kubeflow.org/docs/components/trainer/); K_MPI_JOB_ROLE and OMPI_MCA_orte_default_hostfile of MPIJob
     (https://github.com/kubeflow/mpi-operator); JOB_COMPLETION_INDEX of indexed jobs
     (https://kubernetes.io/docs/concepts/workloads/controllers/job/); JOBSET_NAME, where the pod's template sets it from
-    the label jobset.sigs.k8s.io/jobset-name (https://jobset.sigs.k8s.io/docs/).
+    the label jobset.sigs.k8s.io/jobset-name (https://jobset.sigs.k8s.io/docs/); FQ_RAY_IP, the service of the head, in
+    KubeRay's worker pods (https://docs.ray.io/en/latest/cluster/kubernetes/).
     """
 
     name = "kubernetes"
@@ -76,6 +81,9 @@ def _claimed(pod: Pod, environment: Mapping[str, str]) -> Iterator[str]:
     # Some operators tell the first pod that it is itself the master.
     is_role = _MPI_ROLE in environment or _HOSTFILE in environment or environment.get("MASTER_ADDR") == "localhost"
     if is_role and (match := _ROLE.fullmatch(pod.name)):
+        yield match[1]
+    head = environment.get(_RAY, "").partition(".")[0] or (pod.name if "RAY_JOB_ID" in environment else "")
+    if match := _RAY_HEAD.fullmatch(head):
         yield match[1]
     index = number(environment.get("JOB_COMPLETION_INDEX"))
     if index is not None and (match := re.fullmatch(rf"(.+)-{index}-[a-z0-9]{{5}}", pod.name)):

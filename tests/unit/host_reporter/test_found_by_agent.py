@@ -77,13 +77,9 @@ def test_a_job_is_registered_followed_and_ended_without_any_file(agent: Agent, t
         assert isinstance(spec, PartSpec)
         assert (spec.launcher, spec.is_first, spec.world_size) == ("trainyard", True, 2)
         assert agent.server.part_hosts[job] == "h1"
-        wait_until(lambda: agent.server.points.get(job) == [1.0], what="its output is read")
-        with log.open("a") as more:
-            more.write('{"iteration": 2}\n')
-        wait_until(lambda: agent.server.points[job] == [1.0, 2.0])
         # The helper's file counts before what it prints.
         (agent.progress / f"{name}.jsonl").write_text('{"iteration": 7}\n')
-        wait_until(lambda: 7.0 in agent.server.points[job])
+        wait_until(lambda: 7.0 in agent.server.points.get(job, ()))
         end(process)
         wait_until(lambda: job in agent.server.ended, what="its end is reported")
 

@@ -238,6 +238,8 @@ TF_JOB = {"TF_CONFIG": json.dumps({"cluster": TF_CLUSTER, "task": {"type": "work
         ("set-workers-0-1-abcde", {"JOBSET_NAME": "set", "JOB_COMPLETION_INDEX": "1"}, "set", None),
         ("plain-3-abcde", {"JOB_COMPLETION_INDEX": "3"}, "plain", None),
         ("alone", {"TRAINYARD_JOB": "x"}, "alone", None),
+        ("ray-w-worker-abcde", {"RAY_JOB_ID": "01", "FQ_RAY_IP": "ray-head-svc.ns.svc.cluster.local"}, "ray", None),
+        ("ray-head-abcde", {"RAY_JOB_ID": "01"}, "ray", None),
         # Another job's name is not this pod's.
         ("mine-worker-0", {"MASTER_ADDR": "yours-master-0", "RANK": "1", "WORLD_SIZE": "2"}, "mine-worker-0", 1),
         ("mine-0", {"JOBSET_NAME": "yours"}, "mine-0", None),
