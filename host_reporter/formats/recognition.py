@@ -30,12 +30,14 @@ class Look(NamedTuple):
 class Recognition:
     """Looks at lines, and chooses. ``chosen`` is the preset so far; ``is_guess``: no line proves it.
 
-    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides.
+    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides. ``earlier`` is what the chosen preset
+    says of the last lines that were counted by the guess before it.
     """
 
     matchers: Mapping[str, Matcher]
     chosen: Matcher | None = None
     is_guess: bool = True
+    earlier: tuple[Reading, ...] = ()
     _held: deque[Mapping[str, Reading]] = field(default_factory=lambda: deque(maxlen=HELD_LINES))
     _counts: dict[str, int] = field(default_factory=dict)
 
@@ -65,9 +67,13 @@ class Recognition:
         if self.chosen is not None:
             better = self._better(look.sure)
             if better is None:
+                if look.readings:
+                    self._held.append(look.readings)
                 reading = look.readings.get(self.chosen.name)
                 return [reading] if reading is not None else []
             self.chosen, self.is_guess = better, False
+            self.earlier = tuple(readings[better.name] for readings in self._held if better.name in readings)
+            self._held.clear()
             reading = look.readings.get(better.name)
             return [reading] if reading is not None else []
         self._hold(look)
@@ -94,7 +100,8 @@ class Recognition:
     def _choose(self, name: str, *, is_guess: bool) -> list[Reading]:
         self.chosen, self.is_guess = self.matchers[name], is_guess
         readings = [readings[name] for readings in self._held if name in readings]
-        self._held.clear()
+        if not is_guess:
+            self._held.clear()
         return readings
 
     def _surest(self, sure: Sequence[str]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.choice import MetricChoice, Wanted
+from host_reporter.formats.counts.other_loops import OtherLoops
 from host_reporter.formats.counts.position import Position
 from host_reporter.formats.events import MAX_ITERATION, MAX_METRIC, Described, Diverged, Ended, Event, Point
 from host_reporter.formats.reading import Reading
@@ -16,6 +18,9 @@ NEAR_START = 0.05
 
 SLACK = 2.0
 """A run may have at most so many times the length that its lines tell."""
+
+LATE = 0.9
+"""A validation that comes first when this share of the run is done is a final one, and makes no curve."""
 
 LEAP = 1000.0
 """An iteration above so many times the highest one before is a leap."""
@@ -42,11 +47,12 @@ class Counter:
         self._choice = MetricChoice(wanted)
         self._declared_length = wanted.iterations
         self._preset, self._is_guess = preset, is_guess
-        self._is_new_file = self._is_other_preset = False
+        self._is_new_file = self._is_other_preset = self._restarts = False
         self._begin_run()
 
     def _begin_run(self) -> None:
-        self._position = Position()
+        self._position, self._loops = Position(), OtherLoops()
+        self._next_length: float | None = None
         self._highest: float | None = None
         self._first_iteration = 0.0
         self._first: Reading | None = None
@@ -57,17 +63,26 @@ class Counter:
         self._descriptions = 0
         self._is_read_again = False
         self._leap: float | None = None
+        self._last: float | None = None
 
     @property
     def metric(self) -> str | None:
         """The name of the run's metric, if one was chosen."""
         return self._choice.name
 
-    def become(self, wanted: Wanted, preset: str, *, is_guess: bool) -> None:
-        """The output is of another preset than was thought. A new run begins where that one counts lower."""
-        highest = self._highest
+    def become(self, wanted: Wanted, preset: str, *, is_guess: bool, earlier: Sequence[Reading] = ()) -> None:
+        """The output is of another preset than was thought. A new run begins where that one counts lower.
+
+        ``earlier`` is what that one says of lines that were counted: if it counts them the same, the run goes on.
+        """
+        highest, first = self._highest, self._first_iteration
         self._choice, self._preset, self._is_guess = MetricChoice(wanted), preset, is_guess
         self._begin_run()
+        reached = [done for reading in earlier if (done := self._position.advance(reading)) is not None]
+        if highest is not None and max(reached, default=None) == highest:
+            self._highest, self._first_iteration, self._steps_come_first = highest, first, True
+            return
+        self._position = Position()
         self._highest, self._is_other_preset = highest, highest is not None
 
     def begin_file(self) -> None:
@@ -89,6 +104,17 @@ class Counter:
             elif self._is_new_run(reading):
                 self._begin_run()
                 events.append(Ended())
+            else:
+                self._position.expect(None)
+        if reading.begun:
+            self._restarts, self._next_length = self._highest is not None, None
+        if self._restarts and not reading.counts and not reading.metrics and not reading.ended:
+            self._next_length = reading.total or self._next_length
+            return events
+        if self._restarts and reading.counts:
+            events += self._restart(reading)
+        if self._loops.has(reading, self._position.total, self._highest):
+            return events
         if self._is_other_preset and reading.counts:
             self._is_other_preset = False
             if self._counts_lower(reading):
@@ -101,6 +127,16 @@ class Counter:
             events.append(Ended())
             self._begin_run()
         return events
+
+    def _restart(self, reading: Reading) -> list[Event]:
+        """The program has begun again, and counts from this reading on."""
+        self._restarts, length = False, self._next_length
+        is_new = self._is_new_run(reading)
+        if is_new:
+            self._begin_run()
+        self._position.expect(length)
+        self._loops = OtherLoops()
+        return [Ended()] if is_new else []
 
     def _is_new_run(self, reading: Reading) -> bool:
         """Returns whether a new file is of a new run: it begins near the start."""
@@ -117,9 +153,11 @@ class Counter:
 
     def _point(self, reading: Reading) -> list[Event]:
         iteration = self._position.advance(reading)
-        value = self._choice.pick(reading.metrics)
+        before, value = self._choice.name, self._choice.pick(reading.metrics, is_late=self._is_late)
+        if self._choice.name != before:
+            self._waiting = None
         diverged = _diverges(reading, value)
-        metric = self._usable(value)
+        metric = self._usable(self._news(value) if reading.lasting else value)
         described = self._describe()
         if iteration is None or not 0 <= iteration <= MAX_ITERATION:
             return described + self._without_step(metric, reading, diverged=diverged)
@@ -135,7 +173,7 @@ class Counter:
         if self._highest is None:
             self._first_iteration = iteration
         self._highest = iteration
-        if self._steps_come_first is None and metric is None and not reading.metrics:
+        if self._steps_come_first is None:
             self._steps_come_first = True
         return [*described, Point(iteration, metric, reading.time, diverged)]
 
@@ -175,6 +213,18 @@ class Counter:
         elif metric is not None and self._highest is not None:
             return [Point(self._highest, metric, reading.time, diverged)]
         return [Diverged()] if diverged else []
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the run is near its end, as far as its lines tell its length."""
+        length = self._declared_length or self._position.length
+        return length is not None and self._highest is not None and self._highest >= LATE * length
+
+    def _news(self, value: float | None) -> float | None:
+        """Returns a value unless it is that of the last validation."""
+        is_old = value == self._last and self._choice.is_validation
+        self._last = value if value is not None else self._last
+        return None if is_old else value
 
     def _usable(self, value: float | None) -> float | None:
         """Returns the metric's value if it can be reported; without its direction it would mislead."""

@@ -136,7 +136,9 @@ class Interpreter:
         chosen, is_guess = self.recognition.chosen, self.recognition.is_guess
         if chosen is not None and (chosen is not self._preset or is_guess != self._is_guess):
             self._preset, self._is_guess = chosen, is_guess
-            self.counter.become(self._declared.wanted(chosen), chosen.name, is_guess=is_guess)
+            self.counter.become(
+                self._declared.wanted(chosen), chosen.name, is_guess=is_guess, earlier=self.recognition.earlier
+            )
         return self.tally.count([event for reading in readings for event in self.counter.count(reading)])
 
 

@@ -16,7 +16,7 @@ _COUNTER = re.compile(
     rf"(?:\s{{0,2}}(?:/|of)\s{{0,8}}(?P<of>{NUMBER}))?"
 )
 _NO_COUNTER = re.compile(
-    r"(?i)(?:num(?:ber)?|total|max(?:imum)?|min(?:imum)?|warm-?up|every|per|of|each|sav\w{0,5}|log\w{0,5})"
+    r"(?i)(?:num(?:ber)?|total|max(?:imum)?|min(?:imum)?|warm-?up|every|per|of|each|sav\w{0,5}|log\w{0,5}|accumulation)"
     r"(?:[ _](?:of|optimi[sz]ation|train(?:ing)?|gradient))?[ _]?$"
 )
 """What stands before a number of settings, not of progress: ``Total optimization steps = 345``."""
@@ -27,8 +27,10 @@ _BAR = re.compile(rf"\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,8}}(?P<step>{NUMBER})/(?P<
 _VALUE = re.compile(rf"(?:\s|:|=|\bis\b|\bof\b|\(){{1,6}}(?P<value>{NUMBER})(?![\w:])")
 _METRIC = re.compile(r"(?<![\w./@-])[A-Za-z_][\w./@-]{0,60}+")
 _OTHER_LOOPS = re.compile(
-    r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity)\b"
+    r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity"
+    r"|datasets?|splits?|shards?|files?|map|(?:token|download|load|process|convert|writ|sav|filter|cach)\w{0,6})\b"
 )
+"""What the bar of another loop, of loading or of saving says."""
 _ENOUGH = 12
 
 
