@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 
-from host_reporter.formats import names
 from host_reporter.formats.events import MAX_ITERATION
 from host_reporter.formats.numbers import finite, moment, number
 from host_reporter.formats.preset import COUNTERS, GROUPS, Fields, Kind, Names, Pattern, Preset
 from host_reporter.formats.reading import NUMBERS, Reading, counted
-from host_reporter.formats.text_pairs import name_before, pairs, quoted_pairs
+from host_reporter.formats.text_pairs import name_before, pairs, quoted_pairs, validated
 
 MAX_MATCHED = 2048
 """Characters of a line that a pattern sees: its cost may grow with the square of them, or worse."""
@@ -83,7 +82,7 @@ class CompiledPattern:
         if self._pattern.pairs:
             found |= pairs(text[:MAX_MATCHED])
         if self._pattern.validation:
-            return {name if names.is_validation(name) else f"validation {name}": value for name, value in found.items()}
+            return validated(found)
         return found
 
 

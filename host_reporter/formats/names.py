@@ -18,6 +18,9 @@ MIN_WORDS = _table(
 )
 """Words of a metric's name that say that smaller values are better."""
 
+LOSS_WORDS = _table("loss losses nll logloss xent xentropy crossentropy ce")
+"""Those of them that are losses, which training lowers."""
+
 MAX_WORDS = _table(
     "acc accuracy accuracies f1 fscore auc auroc auprc bleu chrf map ap ar miou iou dice precision recall top "
     "rew reward rewards return returns psnr ssim r2 mrr ndcg em score rouge rougel meteor cider mcc kappa success "
@@ -67,7 +70,7 @@ def is_validation(name: str) -> bool:
 
 def is_loss(name: str) -> bool:
     """Returns whether a metric is a loss: a run whose loss is no finite number has diverged."""
-    return not {"loss", "losses", "nll", "logloss"}.isdisjoint(words(name)) and direction(name) == "min"
+    return not LOSS_WORDS.isdisjoint(words(name)) and direction(name) == "min"
 
 
 def same(one: str, other: str) -> bool:

@@ -119,6 +119,8 @@ class Preset:
     """Which fields of a record mean what. Of several, the first one counts whose ``needs`` the record has."""
     directions: Mapping[str, Direction] = field(default_factory=dict)
     """The directions of metrics whose names do not say it."""
+    validates: bool = True
+    """Whether a validation's first metric takes the place of one of the training. A guess may take a word wrongly."""
     files: tuple[str, ...] = ()
     """Names that such files have, as shell patterns: ``trainer_state.json``."""
     beats: tuple[str, ...] = ()

@@ -19,6 +19,13 @@ GUESS_LINES = 3
 """Guess once so many lines say where the run is, and none of them proves a preset."""
 
 
+PATIENCE = 2_000
+"""Look at each line until so many in a row say nothing, and then at some."""
+
+SAMPLED = 8
+"""Look at one line of so many then."""
+
+
 class Look(NamedTuple):
     """What the presets say of one line; ``sure`` are those that it proves."""
 
@@ -30,16 +37,21 @@ class Look(NamedTuple):
 class Recognition:
     """Looks at lines, and chooses. ``chosen`` is the preset so far; ``is_guess``: no line proves it.
 
-    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides. ``earlier`` is what the chosen preset
-    says of the last lines that were counted by the guess before it.
+    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides. While the preset is a guess, or others
+    may replace it, what those read in the latest lines is kept for them.
     """
 
     matchers: Mapping[str, Matcher]
     chosen: Matcher | None = None
     is_guess: bool = True
-    earlier: tuple[Reading, ...] = ()
     _held: deque[Mapping[str, Reading]] = field(default_factory=lambda: deque(maxlen=HELD_LINES))
     _counts: dict[str, int] = field(default_factory=dict)
+    _watched: tuple[Matcher, ...] = ()
+    """The presets that may still be recognised."""
+    _missed: int = 0
+
+    def __post_init__(self) -> None:
+        self._watch()
 
     @classmethod
     def declared(cls, matcher: Matcher) -> Recognition:
@@ -49,37 +61,34 @@ class Recognition:
     def look(self, text: str) -> Look:
         """Returns what the line says by the chosen preset, or by each of them."""
         chosen = self.chosen
-        if chosen is not None and not self.is_guess and not self._rivals:
-            reading = chosen.read(text)
-            return Look({chosen.name: reading} if reading is not None else {})
-        candidates = self._rivals if chosen is not None and not self.is_guess else self._lines
+        if chosen is None and self._missed > PATIENCE and self._missed % SAMPLED != 0:
+            return Look({})
         readings, sure = {}, []
-        for matcher in candidates if chosen is None or chosen in candidates else (chosen, *candidates):
+        for matcher in self._watched:
             reading = matcher.read(text)
             if reading is not None:
                 readings[matcher.name] = reading
-            if matcher.is_sure(text, reading):
+            if (matcher is not chosen or self.is_guess) and matcher.is_sure(text, reading):
                 sure.append(matcher.name)
         return Look(readings, tuple(sure))
 
     def accept(self, look: Look) -> list[Reading]:
         """Returns what is to be counted: the line's reading, or those of the lines before, too, by a new choice."""
-        if self.chosen is not None:
-            better = self._better(look.sure)
-            if better is None:
-                if look.readings:
-                    self._held.append(look.readings)
-                reading = look.readings.get(self.chosen.name)
-                return [reading] if reading is not None else []
-            self.chosen, self.is_guess = better, False
-            self.earlier = tuple(readings[better.name] for readings in self._held if better.name in readings)
-            self._held.clear()
-            reading = look.readings.get(better.name)
-            return [reading] if reading is not None else []
-        self._hold(look)
-        if look.sure:
-            return self._choose(self._surest(look.sure), is_guess=False)
-        return self.settle() if max(self._counts.values(), default=0) >= GUESS_LINES else []
+        self._missed = 0 if look.readings else self._missed + 1
+        if self.is_guess or len(self._watched) > 1:
+            self._hold(look)
+        if self.chosen is None:
+            if look.sure:
+                return self._choose(self._surest(look.sure), is_guess=False)
+            return self.settle() if max(self._counts.values(), default=0) >= GUESS_LINES else []
+        better = self._better(look.sure)
+        if better is not None and better is not self.chosen:
+            return self._choose(better.name, is_guess=False)
+        if better is not None:
+            self.is_guess = False
+            self._watch()
+        reading = look.readings.get(self.chosen.name)
+        return [reading] if reading is not None else []
 
     def settle(self) -> list[Reading]:
         """Guess by the lines so far, since no more may come for a while. Returns what is to be counted."""
@@ -99,10 +108,11 @@ class Recognition:
 
     def _choose(self, name: str, *, is_guess: bool) -> list[Reading]:
         self.chosen, self.is_guess = self.matchers[name], is_guess
-        readings = [readings[name] for readings in self._held if name in readings]
+        self._watch()
+        held = [readings[name] for readings in self._held if name in readings]
         if not is_guess:
             self._held.clear()
-        return readings
+        return held
 
     def _surest(self, sure: Sequence[str]) -> str:
         """Returns which of several proven presets it is: the one that is built on the others, or that read most."""
@@ -113,18 +123,16 @@ class Recognition:
     def _better(self, sure: Sequence[str]) -> Matcher | None:
         assert self.chosen is not None
         found = [name for name in sure if self.is_guess or self.chosen.name in self.matchers[name].preset.beats]
-        found = [name for name in found if name != self.chosen.name or self.is_guess]
         return self.matchers[self._surest(found)] if found else None
 
-    @property
-    def _lines(self) -> tuple[Matcher, ...]:
-        return tuple(matcher for matcher in self.matchers.values() if matcher.preset.kind is Kind.LINES)
-
-    @property
-    def _rivals(self) -> tuple[Matcher, ...]:
-        """The presets that would replace the chosen one."""
-        name = self.chosen.name if self.chosen is not None else ""
-        return tuple(matcher for matcher in self._lines if name in matcher.preset.beats)
+    def _watch(self) -> None:
+        """Look for all presets of lines as long as none is proven, then for those that would replace the chosen one."""
+        lines = [matcher for matcher in self.matchers.values() if matcher.preset.kind is Kind.LINES]
+        if self.chosen is not None and not self.is_guess:
+            lines = [matcher for matcher in lines if self.chosen.name in matcher.preset.beats]
+        if self.chosen is not None and self.chosen not in lines:
+            lines.insert(0, self.chosen)
+        self._watched = tuple(lines)
 
 
 def of_fields(matchers: Mapping[str, Matcher], kind: Kind, fields: Record | tuple[str, ...]) -> Matcher | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from host_reporter.formats.names import VALIDATION_WORDS
+from host_reporter.formats.names import VALIDATION_WORDS, is_validation
 from host_reporter.formats.numbers import NUMBER, number
 
 MAX_PAIRS = 200
@@ -44,6 +45,11 @@ def quoted_pairs(text: str) -> dict[str, str]:
         if len(found) >= MAX_PAIRS:
             break
     return found
+
+
+def validated(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Returns the metrics of a validation: ``validation`` stands before each name that does not say it."""
+    return {name if is_validation(name) else f"validation {name}": value for name, value in metrics.items()}
 
 
 def name_before(text: str, place: int) -> str | None:

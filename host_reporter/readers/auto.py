@@ -58,8 +58,10 @@ def auto_source(location: Location, wish: Wish = ANY) -> ProgressSource:
 
 
 def _at(location: Location, path: Path) -> Location:
-    """Returns the location of a file that has come: the one that was named, or one of a pattern."""
-    return replace(location, path=path, shown=location.shown if path == location.path else str(path))
+    """Returns the location of a file that has come: the one that was named, or one of a pattern, which is no link."""
+    if path == location.path:
+        return location
+    return replace(location, path=path, shown=str(path), follow_links=False)
 
 
 def _movable(location: Location, wish: Wish) -> Movable:

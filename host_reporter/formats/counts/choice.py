@@ -21,6 +21,8 @@ class Wanted:
     directions: Mapping[str, Direction] = field(default_factory=dict)
     iterations: float | None = None
     """The length of the run."""
+    validates: bool = False
+    """Whether a validation's first metric takes the place of one of the training."""
 
 
 class MetricChoice:
@@ -67,7 +69,7 @@ class MetricChoice:
 
     def _turns(self, metrics: Mapping[str, float]) -> bool:
         """Returns whether the line has the first metric of a validation, after a metric of the training was chosen."""
-        if self._wanted.metric is not None or self.is_validation:
+        if not self._wanted.validates or self._wanted.metric is not None or self.is_validation:
             return False
         return any(names.is_validation(name) and self.direction_of(name) is not None for name in metrics)
 

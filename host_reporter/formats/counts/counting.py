@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.choice import MetricChoice, Wanted
@@ -47,12 +45,12 @@ class Counter:
         self._choice = MetricChoice(wanted)
         self._declared_length = wanted.iterations
         self._preset, self._is_guess = preset, is_guess
-        self._is_new_file = self._is_other_preset = self._restarts = False
+        self._new_file: Position | None = None
+        self._is_file_new = False
         self._begin_run()
 
     def _begin_run(self) -> None:
         self._position, self._loops = Position(), OtherLoops()
-        self._next_length: float | None = None
         self._highest: float | None = None
         self._first_iteration = 0.0
         self._first: Reading | None = None
@@ -70,24 +68,19 @@ class Counter:
         """The name of the run's metric, if one was chosen."""
         return self._choice.name
 
-    def become(self, wanted: Wanted, preset: str, *, is_guess: bool, earlier: Sequence[Reading] = ()) -> None:
-        """The output is of another preset than was thought. A new run begins where that one counts lower.
+    @property
+    def highest(self) -> float | None:
+        """The highest iteration of the run; None: none was read."""
+        return self._highest
 
-        ``earlier`` is what that one says of lines that were counted: if it counts them the same, the run goes on.
-        """
-        highest, first = self._highest, self._first_iteration
-        self._choice, self._preset, self._is_guess = MetricChoice(wanted), preset, is_guess
-        self._begin_run()
-        reached = [done for reading in earlier if (done := self._position.advance(reading)) is not None]
-        if highest is not None and max(reached, default=None) == highest:
-            self._highest, self._first_iteration, self._steps_come_first = highest, first, True
-            return
-        self._position = Position()
-        self._highest, self._is_other_preset = highest, highest is not None
+    def prove(self) -> None:
+        """The preset, which was a guess, is proven."""
+        self._is_guess = False
 
     def begin_file(self) -> None:
         """The next readings are of a file that was begun anew, or of another one."""
-        self._is_new_file = self._highest is not None
+        self._new_file = Position() if self._highest is not None else None
+        self._is_file_new = True
 
     def problem(self) -> str | None:
         """Returns what a person should know, if anything."""
@@ -96,30 +89,17 @@ class Counter:
     def count(self, reading: Reading) -> list[Event]:
         """Returns the events of one reading."""
         events: list[Event] = []
-        if self._is_new_file and reading.counts:
-            self._is_new_file = False
-            self.complaint = None
-            if self._first is not None and _is_same(self._first, reading):
-                self._position, self._is_read_again = Position(), True
-            elif self._is_new_run(reading):
-                self._begin_run()
-                events.append(Ended())
-            else:
-                self._position.expect(None)
         if reading.begun:
-            self._restarts, self._next_length = self._highest is not None, None
-        if self._restarts and not reading.counts and not reading.metrics and not reading.ended:
-            self._next_length = reading.total or self._next_length
-            return events
-        if self._restarts and reading.counts:
-            events += self._restart(reading)
+            self.begin_file()
+            self._is_file_new = False
+        if self._new_file is not None and (reading.counts or reading.total is not None):
+            begin = self._new_file.advance(reading)
+            if begin is None:
+                # The head of an epoch or of the run: it says where the run is with the steps after it.
+                return []
+            events += self._begin_file(reading, self._new_file, begin)
         if self._loops.has(reading, self._position.total, self._highest):
             return events
-        if self._is_other_preset and reading.counts:
-            self._is_other_preset = False
-            if self._counts_lower(reading):
-                self._begin_run()
-                events.append(Ended())
         if self._first is None and reading.counts:
             self._first = reading
         events += self._point(reading)
@@ -128,28 +108,29 @@ class Counter:
             self._begin_run()
         return events
 
-    def _restart(self, reading: Reading) -> list[Event]:
-        """The program has begun again, and counts from this reading on."""
-        self._restarts, length = False, self._next_length
-        is_new = self._is_new_run(reading)
-        if is_new:
-            self._begin_run()
-        self._position.expect(length)
-        self._loops = OtherLoops()
-        return [Ended()] if is_new else []
+    def _begin_file(self, reading: Reading, position: Position, begin: float) -> list[Event]:
+        """The first reading of a new file: of the same lines once more, of a new run, or of the same run.
 
-    def _is_new_run(self, reading: Reading) -> bool:
-        """Returns whether a new file is of a new run: it begins near the start."""
-        assert self._highest is not None
-        begin, first = Position().advance(reading), self._first
-        if reading.epoch is not None and reading.epoch > max(1.0, (first.epoch or 0.0) if first is not None else 0.0):
+        Or of a program that has begun again in the same file.
+        """
+        self._new_file, self.complaint = None, None
+        if self._is_file_new and self._first is not None and _is_same(self._first, reading):
+            self._position, self._is_read_again = position, True
+            return []
+        if not self._is_near_start(position, begin):
+            self._position.expect(position.total)
+            self._loops = OtherLoops()
+            return []
+        self._begin_run()
+        self._position = position
+        return [Ended()]
+
+    def _is_near_start(self, position: Position, begin: float) -> bool:
+        """Returns whether a new file begins near the start of a run."""
+        first = self._first.epoch if self._first is not None else None
+        if position.first_epoch is not None and position.first_epoch > max(1.0, first or 0.0):
             return False
-        return begin is not None and begin <= max(NEAR_START * self._highest, self._first_iteration)
-
-    def _counts_lower(self, reading: Reading) -> bool:
-        """Returns whether a preset that was recognised late counts otherwise than the guess before it did."""
-        iteration = Position().advance(reading)
-        return iteration is not None and self._highest is not None and iteration < self._highest
+        return begin <= max(NEAR_START * (self._highest or 0.0), self._first_iteration)
 
     def _point(self, reading: Reading) -> list[Event]:
         iteration = self._position.advance(reading)
@@ -247,9 +228,7 @@ class Counter:
             self._is_guess,
             self._position.counts_epochs,
         )
-        if described in (self._described, replace(self._described, preset=self._preset, is_guess=self._is_guess)):
-            return []
-        if self._descriptions >= MAX_DESCRIBED:
+        if described == self._described or self._descriptions >= MAX_DESCRIBED:
             return []
         self._described = described
         self._descriptions += 1
@@ -272,3 +251,18 @@ def _diverges(reading: Reading, value: float | None) -> bool:
     if reading.diverged or (value is not None and not math.isfinite(value)):
         return True
     return any(not math.isfinite(number) and names.is_loss(name) for name, number in reading.metrics.items())
+
+
+def handed_over(events: list[Event], reported: float, highest: float) -> list[Event]:
+    """Returns the events of a preset that was recognised late, after a guess had ``reported`` so many iterations.
+
+    Where it counts lower, its ``highest`` iteration so far, its points are a new run's. Else those that were reported
+    are left out, except the metrics of the last one.
+    """
+    if highest < reported:
+        return [Ended(), *events]
+    return [event for event in events if not isinstance(event, Point) or _is_beyond(event, reported)]
+
+
+def _is_beyond(point: Point, reported: float) -> bool:
+    return point.iteration > reported or (point.iteration == reported and point.metric is not None)

@@ -49,13 +49,19 @@ class Position:
         earlier = max((self._first or 0.0) - 1.0, 0.0)
         return (self._epochs - earlier) * self._of if self._of else None
 
+    @property
+    def first_epoch(self) -> float | None:
+        """The first epoch that was seen."""
+        return self._first
+
     def advance(self, reading: Reading) -> float | None:
         """Returns the iterations done; None where the line does not tell them."""
         self._epochs = reading.epochs or self._epochs
         self._total = reading.total or self._total
         if reading.iteration is not None:
             self._has_steps, self.counts_epochs = True, False
-            self._epoch = reading.epoch if reading.epoch is not None else self._epoch
+            if reading.epoch is not None:
+                self._enter(reading.epoch)
             return reading.iteration
         if reading.step is not None:
             return self._at_step(reading, reading.step)

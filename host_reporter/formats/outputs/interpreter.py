@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.counts.counting import Counter, handed_over
 from host_reporter.formats.events import Event
-from host_reporter.formats.matching import CompiledPattern
+from host_reporter.formats.matching import CompiledPattern, Matcher
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.outputs.tally import Tally
 from host_reporter.formats.prefixes import dates
@@ -49,7 +49,8 @@ class Interpreter:
         self._raw = raw
         self._end = CompiledPattern(Pattern(regex=end_pattern, ended=True), "end_pattern") if end_pattern else None
         self._cleaner = Cleaner()
-        self._preset, self._is_guess = recognition.chosen, recognition.is_guess
+        self._preset = recognition.chosen
+        self._reported: float | None = None
         self._rank: int | None = None
         self._shift: float | None = None
         chosen = recognition.chosen
@@ -63,7 +64,7 @@ class Interpreter:
     @property
     def is_guess(self) -> bool:
         """Whether nothing proves the preset."""
-        return self._is_guess
+        return self.recognition.is_guess
 
     def look(self, line: str) -> Sight | None:
         """Returns what the presets say of a line; None: the rest of it is to come."""
@@ -133,13 +134,20 @@ class Interpreter:
         return cleaned.time + self._shift if self._shift is not None else None
 
     def _count(self, readings: list[Reading]) -> list[Event]:
-        chosen, is_guess = self.recognition.chosen, self.recognition.is_guess
-        if chosen is not None and (chosen is not self._preset or is_guess != self._is_guess):
-            self._preset, self._is_guess = chosen, is_guess
-            self.counter.become(
-                self._declared.wanted(chosen), chosen.name, is_guess=is_guess, earlier=self.recognition.earlier
-            )
-        return self.tally.count([event for reading in readings for event in self.counter.count(reading)])
+        chosen = self.recognition.chosen
+        if chosen is not None and chosen is not self._preset:
+            self._begin(chosen)
+        elif chosen is not None and not self.recognition.is_guess:
+            self.counter.prove()
+        events = [event for reading in readings for event in self.counter.count(reading)]
+        if self._reported is not None and self.counter.highest is not None:
+            events, self._reported = handed_over(events, self._reported, self.counter.highest), None
+        return self.tally.count(events)
+
+    def _begin(self, chosen: Matcher) -> None:
+        """Count by another preset from here on."""
+        self._preset, self._reported = chosen, self.counter.highest
+        self.counter = Counter(self._declared.wanted(chosen), chosen.name, is_guess=self.recognition.is_guess)
 
 
 def _dated(reading: Reading, time: float) -> Reading:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from host_reporter.formats import names, recognition
-from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.counts.counting import Counter, handed_over
 from host_reporter.formats.events import Described, Ended, Event
 from host_reporter.formats.matching import Matcher, Record, flat
 from host_reporter.formats.outputs.line_reader import Declared
@@ -55,7 +56,8 @@ class Records:
         self._matcher = (
             Matcher(Preset(name="fields", title="", source="", kind=kind, fields=fields)) if fields else None
         )
-        self._is_guess = self._is_new = False
+        self._is_guess = False
+        self._reported: float | None = None
         self.counter = Counter(self._declared.wanted(self._matcher))
 
     @property
@@ -78,13 +80,12 @@ class Records:
         if self._is_declared or (self._matcher is not None and not self._is_guess):
             return
         found = recognition.of_fields(self._matchers, self._kind, record)
-        if found is None and self._matcher is not None and not self._is_new:
-            return
-        before, self._is_new = self._matcher, False
+        before = self._matcher
         self._is_guess = found is None
-        self._matcher = found or _guess(self._kind, tuple(record))
+        self._matcher = found or _guess(self._kind, tuple(record)) or before
         if self._matcher is not None and (before is None or before.name != self._matcher.name):
-            self.counter.become(self._declared.wanted(self._matcher), self._matcher.name, is_guess=self._is_guess)
+            self._reported = self.counter.highest
+            self.counter = Counter(self._declared.wanted(self._matcher), self._matcher.name, is_guess=self._is_guess)
 
     def read(self, record: Record) -> Reading | None:
         """Returns what a record says."""
@@ -96,7 +97,10 @@ class Records:
             self.tally.missed(line)
             return []
         self.tally.understood()
-        return self.tally.count(self.counter.count(reading))
+        events = self.counter.count(reading)
+        if self._reported is not None and self.counter.highest is not None:
+            events, self._reported = handed_over(events, self._reported, self.counter.highest), None
+        return self.tally.count(events)
 
     def check_dates(self, _last_lines: Sequence[str], _modified: float | None) -> None:
         """Its records have no dates in front."""
@@ -107,7 +111,6 @@ class Records:
 
     def forget(self) -> None:
         """The file began anew, maybe with other fields."""
-        self._is_new = True
         self.counter.begin_file()
 
 
@@ -220,6 +223,7 @@ def _record(line: str) -> dict[str, object] | None:
     return flat(found) if isinstance(found, dict) else None
 
 
+@lru_cache(maxsize=256)
 def _guess(kind: Kind, fields: tuple[str, ...]) -> Matcher | None:
     """Returns the general preset with the fields that all programs name alike; None where none says where a run is."""
 
@@ -230,7 +234,7 @@ def _guess(kind: Kind, fields: tuple[str, ...]) -> Matcher | None:
     if not iteration and not epoch:
         return None
     guessed = Fields(iteration=iteration, epoch=epoch, time=of(_TIME))
-    return Matcher(Preset(name=GENERAL, title="", source="recorded", kind=kind, fields=guessed))
+    return Matcher(Preset(name=GENERAL, title="", source="recorded", kind=kind, fields=guessed, validates=False))
 
 
 def _plain(name: str) -> str:

@@ -20,39 +20,71 @@ _NO_COUNTER = re.compile(
     r"(?:[ _](?:of|optimi[sz]ation|train(?:ing)?|gradient))?[ _]?$"
 )
 """What stands before a number of settings, not of progress: ``Total optimization steps = 345``."""
-_IN_EPOCH = re.compile(rf"\]\s?\[\s{{0,8}}(?P<step>{NUMBER})\s?/\s{{0,8}}(?P<of>{NUMBER})\]")
-"""``Epoch: [3][ 10/500]``"""
-_BAR = re.compile(rf"\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,8}}(?P<step>{NUMBER})/(?P<of>{NUMBER}) \[")
-"""A bar of tqdm."""
+_PART = rf"\s{{0,8}}(?P<step>{NUMBER})\s{{0,2}}/\s{{0,8}}(?P<of>{NUMBER})"
+_IN_EPOCH = (
+    # Epoch: [3][ 10/500], and mmengine's Epoch(train) [3][ 10/500]
+    re.compile(rf"(?:(?i:epoch)(?:\(train\))?:?\s{{0,4}}\[(?P<epoch>\d{{1,9}})(?:/\d{{1,9}})?)\]\s?\[{_PART}"),
+    # Train Epoch: 3 [640/60000 (1%)], Train: 3 [ 10/500 ( 2%)] and epoch 003:  10 / 500
+    re.compile(rf"(?i:epoch|train):?\s{{1,4}}(?P<epoch>\d{{1,9}}):?\s{{1,8}}\[?{_PART}(?![\w.])"),
+)
+_BARS = (
+    re.compile(rf"\d{{1,3}}%\|[^|]{{0,200}}\|{_PART} \["),
+    re.compile(rf"^{_PART}\s{{1,4}}(?:\[[=>.]|[\u2500-\u259f])"),
+)
+"""Bars of tqdm and of Keras."""
+_LEADING = re.compile(r"^\[(?P<step>\d{1,15})\](?:/\d+)?\s")
+"""``[10]  train-rmse:0.5``"""
 _VALUE = re.compile(rf"(?:\s|:|=|\bis\b|\bof\b|\(){{1,6}}(?P<value>{NUMBER})(?![\w:])")
 _METRIC = re.compile(r"(?<![\w./@-])[A-Za-z_][\w./@-]{0,60}+")
 _OTHER_LOOPS = re.compile(
-    r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity"
-    r"|datasets?|splits?|shards?|files?|map|(?:token|download|load|process|convert|writ|sav|filter|cach)\w{0,6})\b"
+    r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity)\b"
 )
-"""What the bar of another loop, of loading or of saving says."""
+_LOADING = re.compile(
+    r"(?i)\b(?:datasets?|splits?|shards?|files?|map|(?:token|download|load|process|convert|writ|sav|filter|cach)\w{0,6})\b"
+)
+"""What a bar says of what is done before and after a training."""
+_TRAINING = re.compile(r"(?i)(?<![a-z])train")
 _ENOUGH = 12
 
 
 def read(text: str) -> Reading | None:
     """Returns what a line says by the names in it; None where no counter stands beside a number, and no metric."""
-    counters: dict[str, float] = {}
-    for match in _COUNTER.finditer(text):
-        if _NO_COUNTER.search(text[max(0, match.start() - 40) : match.start()]) is not None:
-            continue
-        _note(counters, match["name"].lower(), finite(match["value"]), finite(match["of"]))
-    bar = _IN_EPOCH.search(text) or (_BAR.search(text) if _OTHER_LOOPS.search(text) is None else None)
-    if bar is not None and "step" not in counters:
-        _note(counters, "step", finite(bar["step"]), finite(bar["of"]))
+    is_other = _OTHER_LOOPS.search(text) is not None and _TRAINING.search(text) is None
     metrics = _metrics(text)
-    if "epoch" not in counters and "of" in counters:
+    if is_other:
+        metrics = {
+            name if names.is_validation(name) else f"validation {name}": value for name, value in metrics.items()
+        }
+    counters = _counters(text, is_other=is_other, has_metrics=bool(metrics))
+    if "epoch" not in counters and "of" in counters and "bar" not in counters:
         counters["total"] = counters.pop("of")
-    if not counters.keys() & {"step", "epoch", "iteration"} and not metrics:
+    if not counters.keys() & {"step", "epoch"} and not metrics:
         return None
     return counted(counters, metrics=metrics)
 
 
-def _note(counters: dict[str, float], name: str, value: float | None, of: float | None) -> None:
+def _counters(text: str, *, is_other: bool, has_metrics: bool) -> dict[str, float | None]:
+    """Returns what counts in a line. Of a validation the steps do not."""
+    counters: dict[str, float | None] = {}
+    part = _first(_IN_EPOCH, text)
+    if part is not None and not is_other:
+        return {name: finite(value) for name, value in part.groupdict().items()}
+    for match in _COUNTER.finditer(text):
+        if _NO_COUNTER.search(text[max(0, match.start() - 40) : match.start()]) is None:
+            _note(counters, match["name"].lower(), finite(match["value"]), finite(match["of"]))
+    if "step" not in counters and not is_other:
+        if (bar := _first(_BARS, text)) is not None and _LOADING.search(text[: bar.start()]) is None:
+            counters |= {"step": finite(bar["step"]), "of": finite(bar["of"]), "bar": None}
+        elif has_metrics and "epoch" not in counters and (leading := _LEADING.match(text)) is not None:
+            counters["step"] = finite(leading["step"])
+    return counters
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
+    return next((match for pattern in patterns if (match := pattern.search(text)) is not None), None)
+
+
+def _note(counters: dict[str, float | None], name: str, value: float | None, of: float | None) -> None:
     if value is None or value < 0:
         return
     if name.startswith("ep"):
@@ -84,4 +116,5 @@ PRESET = Preset(
     title="Names that all logs use",
     source="recorded",
     read=read,
+    validates=False,
 )

@@ -118,7 +118,8 @@ class EventFolders:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        chosen = newest_folder(self._folder)
+        # A link such as runs/latest may lead to another run later.
+        chosen = newest_folder(self._folder.resolve())
         if chosen is None or (self._source is not None and chosen == self._source.folder):
             return
         if self._source is not None:

@@ -24,7 +24,11 @@ PRESET = Preset(
     title="Hugging Face Trainer",
     source="https://huggingface.co/docs/transformers/main_classes/callback#transformers.PrinterCallback",
     marks=DICT,
-    fields=Fields(needs=("epoch",), epoch="epoch"),
+    fields=(
+        Fields(needs=("epoch", "loss", "learning_rate"), epoch="epoch"),
+        Fields(needs=("epoch", "eval_runtime"), epoch="epoch"),
+        Fields(needs=("epoch", "train_runtime"), epoch="epoch", metrics=()),
+    ),
     patterns=PATTERNS,
     beats=("deepspeed",),
 )

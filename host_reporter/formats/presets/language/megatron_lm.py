@@ -9,13 +9,13 @@ from __future__ import annotations
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.preset import Pattern, Preset
 
-_ITERATION = rf"\biteration\s{{1,12}}(?P<iteration>{NUMBER})/\s{{0,12}}(?P<total>{NUMBER}) \|"
+_ITERATION = rf"^\s{{0,4}}iteration\s{{1,12}}(?P<iteration>{NUMBER})/\s{{0,12}}(?P<total>{NUMBER}) \|"
 
 PRESET = Preset(
     name="megatron-lm",
     title="Megatron-LM, Megatron-DeepSpeed",
     source="https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py",
-    marks=r"iteration\s{1,12}\d+/\s{0,12}\d+ \| (?:consumed|elapsed time per iteration)"
+    marks=r"^\s{0,4}iteration\s{1,12}\d+/\s{0,12}\d+ \| (?:consumed|elapsed time per iteration)"
     r"|validation loss at (?:iteration|the end of training)|^> building train, validation, and test datasets",
     patterns=(
         Pattern(

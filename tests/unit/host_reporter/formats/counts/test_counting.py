@@ -93,6 +93,9 @@ def test_the_metric_of_a_run_stays() -> None:
     assert points(*lines) == [(1, 2), (2, 1)]
 
 
+TURNS = Wanted(validates=True)
+
+
 def test_only_the_first_validation_takes_the_place_of_the_training() -> None:
     lines = [
         Reading(iteration=1, metrics={"loss": 2}),
@@ -100,20 +103,20 @@ def test_only_the_first_validation_takes_the_place_of_the_training() -> None:
         Reading(iteration=6, metrics={"loss": 1}),
         Reading(iteration=10, metrics={"val_accuracy": 0.5, "val_loss": 2}),
     ]
-    assert points(*lines) == [(1, 2), (5, 3), (6, None), (10, 2)]
-    assert described(*lines).metric == "val_loss"
-    assert described(*lines, wanted=Wanted("loss")).metric == "loss"
+    assert points(*lines, wanted=TURNS) == [(1, 2), (5, 3), (6, None), (10, 2)]
+    assert described(*lines, wanted=TURNS).metric == "val_loss"
+    assert described(*lines, wanted=Wanted("loss", validates=True)).metric == "loss"
 
 
 def test_a_validation_at_the_end_alone_leaves_the_curve_of_the_training() -> None:
     lines = [Reading(iteration=i, total=100, metrics={"loss": 100 / i}) for i in (50, 100)]
     final = Reading(iteration=100, total=100, metrics={"eval_loss": 3})
-    assert points(*lines, final) == [(50, 2), (100, 1)]
+    assert points(*lines, final, wanted=TURNS) == [(50, 2), (100, 1)]
 
 
 def test_a_value_of_a_validation_that_stays_in_the_lines_counts_once() -> None:
     lines = [Reading(iteration=i, metrics={"val_loss": v}, lasting=True) for i, v in ((1, 3), (2, 3), (3, 2), (4, 2))]
-    assert points(*lines) == [(1, 3), (2, None), (3, 2), (4, None)]
+    assert points(*lines, wanted=TURNS) == [(1, 3), (2, None), (3, 2), (4, None)]
 
 
 def test_a_loop_of_another_length_is_none_of_the_run() -> None:
@@ -137,16 +140,6 @@ def test_a_program_that_begins_again_begins_a_run_or_goes_on_from_a_checkpoint()
     assert resumed[-1] == Point(1010)
     # Another rank writes the same head somewhat later.
     assert Ended() not in counted(first[0], Reading(begun=True), Reading(iteration=20))
-
-
-def test_a_guess_that_counted_the_same_lines_the_same_goes_on() -> None:
-    counter = Counter(Wanted(), "guess", is_guess=True)
-    bars = [Reading(step=s, total=60) for s in (5, 10)]
-    for bar in bars:
-        counter.count(bar)
-    counter.become(Wanted(), "sure", is_guess=False, earlier=bars)
-    found = counter.count(Reading(epoch=0.1, metrics={"loss": 3}))
-    assert found == [Described("loss", "min", 60, "sure"), Point(10, 3)]
 
 
 def test_a_direction_that_is_not_known_is_said_and_never_assumed() -> None:
@@ -191,6 +184,18 @@ def test_a_new_file_that_begins_near_the_start_is_a_new_run() -> None:
         Described("loss", "min"),
         Point(10, 3),
     ]
+
+
+def test_a_new_file_may_begin_with_the_head_of_an_epoch() -> None:
+    counter = Counter(Wanted())
+    for epoch in (1, 2, 3):
+        counter.count(Reading(epoch=epoch, epochs=3))
+        counter.count(Reading(step=100, of=100))
+    counter.begin_file()
+    assert counter.count(Reading(epoch=1, epochs=3)) == []
+    assert counter.count(Reading(step=10, of=100)) == [Ended(), Described(iterations=300), Point(10)]
+    assert counter.count(Reading(epoch=2, epochs=3)) == []
+    assert counter.count(Reading(step=10, of=100)) == [Point(110)]
 
 
 def test_a_new_file_that_goes_on_is_the_same_run() -> None:

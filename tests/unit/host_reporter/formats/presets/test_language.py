@@ -26,9 +26,9 @@ def has_diverged(found: Parsed) -> bool:
 
 
 MEGATRON = (
-    " [2024-05-01 12:00:00] iteration {:8d}/  500000 | consumed samples:        25600 | elapsed time per iteration "
-    "(ms): 613.2 | learning rate: 1.500000E-06 | global batch size:   256 |{} loss scale: 1.0 | grad norm: {} | number of "
-    "skipped iterations: {:3d} | number of nan iterations: {:3d} |"
+    " [2024-05-01 12:00:00] iteration {:8d}/  500000 | consumed samples:        25600 | elapsed time per "
+    "iteration (ms): 613.2 | learning rate: 1.500000E-06 | global batch size:   256 |{} loss scale: 1.0 | "
+    "grad norm: {} | number of skipped iterations: {:3d} | number of nan iterations: {:3d} |"
 )
 
 
@@ -85,7 +85,7 @@ def test_huggingface_s_numbers_in_quotes_and_of_numpy() -> None:
         "huggingface",
         BAR.format(50, 10, 20),
         "{'loss': '2.5', 'grad_norm': '1.2', 'learning_rate': '5e-05', 'epoch': '0.5'}",
-        "{'eval_loss': np.float64(2.25), 'eval_accuracy': tensor(0.5, device='cuda:0'), 'epoch': 0.5}",
+        "{'eval_loss': np.float64(2.25), 'eval_f1': tensor(0.5, device='cuda:0'), 'eval_runtime': 1, 'epoch': 0.5}",
     ) == [(10, None), (10, 2.5), (10, 2.25)]
 
 
@@ -122,7 +122,7 @@ def test_what_deepspeed_prints_in_huggingface_s_run_is_beside_it() -> None:
 def test_trl_s_ppo_and_dpo() -> None:
     ppo = "{'eps': 2, 'objective/kl': 3.1, 'objective/rlhf_reward': 0.4, 'episode': 512, 'epoch': 0.1}"
     assert recognised("trl", ppo) == [(0.1, 0.4)]
-    dpo = "{'loss': 0.69, 'rewards/chosen': 0.1, 'rewards/accuracies': 0.6, 'logps/chosen': -50.3, 'epoch': 0.59}"
+    dpo = "{'loss': 0.69, 'learning_rate': 5e-07, 'rewards/chosen': 0.1, 'rewards/accuracies': 0.6, 'epoch': 0.59}"
     assert recognised("huggingface", dpo) == [(0.59, 0.69)]
 
 
