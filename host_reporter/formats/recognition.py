@@ -101,7 +101,7 @@ class Recognition:
             return []
         others = {name: count for name, count in self._counts.items() if name != GENERAL}
         best = max(others, key=lambda name: others[name], default=GENERAL)
-        return self._choose(best if others.get(best, 0) >= self._counts.get(GENERAL, 0) else GENERAL, is_guess=True)
+        return self._choose(best if others.get(best, 0) > self._counts.get(GENERAL, 0) else GENERAL, is_guess=True)
 
     def _hold(self, look: Look) -> None:
         if not look.readings:
