@@ -27,7 +27,7 @@ PRESET = Preset(
     fields=(
         Fields(needs=("epoch", "loss", "learning_rate"), epoch="epoch"),
         Fields(needs=("epoch", "eval_runtime"), epoch="epoch"),
-        Fields(needs=("epoch", "train_runtime"), epoch="epoch", metrics=()),
+        Fields(needs=("epoch", "train_runtime"), epoch="epoch"),
     ),
     patterns=PATTERNS,
     beats=("deepspeed",),
