@@ -26,6 +26,7 @@ class Recorder:
         self._running: set[str] = set()
         self.unread: dict[str, list[str]] = {}
         self.specs: dict[str, list[Spec | None]] = {}
+        self.added: list[Progress] = []
 
     def declare(self, job: str, spec: Spec | None) -> None:
         self._running.add(job)
@@ -35,6 +36,7 @@ class Recorder:
     def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running
         self.calls.append(("add", job, [point.iteration for point in points]))
+        self.added += points
 
     def diverge(self, job: str) -> None:
         assert job in self._running
