@@ -16,7 +16,11 @@ class Daemon:
         self._name, self._log = command[0], log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env={**environment, "PATH": search_path()}
+                command,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                env={**environment, "PATH": search_path()},
             )
 
     def check(self) -> None:

@@ -22,7 +22,9 @@ _LONG_HEX = re.compile(r"\b[0-9a-f]{16}-[0-9a-f]{16}\b")
 class Neutral:
     """``names``: texts of this machine and what stands for them, the longest first; ``uids`` likewise."""
 
-    def __init__(self, names: Mapping[str, str], uids: Mapping[int, int], cgroups: Iterable[str], pids: Iterable[int]) -> None:
+    def __init__(
+        self, names: Mapping[str, str], uids: Mapping[int, int], cgroups: Iterable[str], pids: Iterable[int]
+    ) -> None:
         self._names = sorted(names.items(), key=lambda pair: -len(pair[0]))
         self._uids = uids
         self._own_groups = {line.rpartition(":")[0]: line.rpartition(":")[2] for line in cgroups}
@@ -49,7 +51,7 @@ class Neutral:
         text = _LONG_HEX.sub("0123456789abcdef-0123456789abcdef", _IPV4.sub("192.0.2.1", text))
         text = _PIPE.sub(lambda found: f"{found[1]}:[{self._number(found[1], found[2])}]", text)
         text = _TERMINAL.sub(lambda found: f"/dev/pts/{self._number('pts', found[1])}", text)
-        return re.sub(r"(?<=here )\d+", lambda found: str(self._pids.get(int(found[0]), 0)), text)
+        return re.sub(r"(?<=here )\d+", lambda found: str(self._pids.get(int(found[0]), found[0])), text)
 
     def pid(self, pid: int) -> int:
         return self._pids[pid]
@@ -84,6 +86,8 @@ def ranks(lines: Sequence[str]) -> dict[int, int]:
     """Process ids to ranks, by the labels that the launcher has put before each line: the truth of a recording."""
     found = {}
     for line in lines:
-        if told := re.fullmatch(r"(?:(\d+): |\[\d+,(\d+)\]<stdout>:|\[(?:default|rank)?(\d+)\]:? )here (\d+)\s*", line):
+        if told := re.fullmatch(
+            r"(?:(\d+): |\[\d+,(\d+)\]<stdout>:|\[(?:default|rank)?(\d+)\]:? ?)here (\d+)\s*", line
+        ):
             found[int(told[4])] = int(next(number for number in told.groups()[:3] if number is not None))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.launchers.mpi import mpich, open_mpi
+from tests.support.launchers.torchrun import torchrun
 
 Program = tuple[str, ...]
 
@@ -65,6 +66,31 @@ SLURM: dict[str, Batch | Direct] = {
         lambda rank: ["srun", "--label", "--nodes=2", "--ntasks=3", *rank],
         3,
         needs_slurm=True,
+    ),
+}
+
+_JOINED = "--nnodes=2 --rdzv-id=$SLURM_JOB_ID --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29511"
+"""How the torchruns of two nodes meet; they are on one machine here."""
+
+SLURM["slurm-torchrun"] = Batch(
+    "torchrun on each of two nodes by srun, two ranks a node; labels have the global rank.",
+    lambda rank: (
+        f"srun --ntasks-per-node=1 {' '.join(torchrun(2, *rank.split(), options=('--tee=3', *_JOINED.split())))}"
+    ),
+    4,
+    ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4"),
+)
+
+TORCH: dict[str, Batch | Direct] = {
+    "torchrun": Direct(
+        "torchrun on one host: ranks have torchrun's own descriptors, without labels.",
+        lambda rank: torchrun(2, *rank, options=("--standalone", "--rdzv-id=resnet50")),
+        2,
+    ),
+    "torchrun-tee": Direct(
+        "torchrun --tee 3: its own log files and labels.",
+        lambda rank: torchrun(2, *rank, options=("--standalone", "--tee=3")),
+        2,
     ),
 }
 

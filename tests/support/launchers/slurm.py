@@ -141,7 +141,11 @@ class SlurmCluster:
         for daemon in self._daemons:
             daemon.check()
         done = subprocess.run(
-            ["sinfo", "--noheader", "--Node", "--format=%T"], env=self.environment, capture_output=True, text=True, check=False
+            ["sinfo", "--noheader", "--Node", "--format=%T"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode == 0 and done.stdout.split() == ["idle"] * len(self.nodes)
 

@@ -1,4 +1,4 @@
-"""A user that jobs are submitted by: one that every Debian has, and who owns nothing."""
+"""The users that jobs are started by."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ class User:
 
 
 def nobody() -> User:
-    """Returns the user ``nobody``."""
+    """Returns the user ``nobody``, whom every Debian has, and who owns nothing."""
     entry = pwd.getpwnam("nobody")
     return User(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def root() -> User:
+    """Returns the user ``root``, who may enter the folders of the checkout wherever it lies."""
+    return User("root", 0, 0)
