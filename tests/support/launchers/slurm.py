@@ -13,7 +13,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +23,7 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.launchers.cgroups import freezer, is_version_2
 from tests.support.launchers.daemons import Daemon
 from tests.support.launchers.needs import search_path
+from tests.support.launchers.slurm_scripts import install
 from tests.support.launchers.slurm_settings import SlurmSettings, cgroup_conf, slurm_conf
 from tests.support.launchers.users import User
 
@@ -31,9 +32,9 @@ JOB_SECONDS = 60.0
 
 
 class SlurmCluster:
-    """``extra``: further lines of slurm.conf, such as those of a prolog. Jobs are root's unless ``user`` is given."""
+    """It has the prolog and epilog that ship. Jobs are root's unless ``user`` is given."""
 
-    def __init__(self, nodes: int = 2, extra: Sequence[str] = ()) -> None:
+    def __init__(self, nodes: int = 2) -> None:
         # Short, and open to the users of jobs: the path of a socket has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
@@ -45,7 +46,7 @@ class SlurmCluster:
             tuple(free_port() for _ in range(nodes)),
             free_port(),
             "proctrack/cgroup" if is_version_2() or freezer() is not None else "proctrack/linuxproc",
-            extra,
+            install(self.folder),
         )
         self.nodes = self._settings.nodes
         self._daemons: list[Daemon] = []
@@ -66,6 +67,11 @@ class SlurmCluster:
         """What a command of Slurm's needs to find the cluster."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PYTEST"))}
         return {**kept, "PATH": search_path(), "SLURM_CONF": str(self._settings.file)}
+
+    @property
+    def progress(self) -> Path:
+        """The folder where trainings report, which the prolog makes."""
+        return self.folder / "progress"
 
     @property
     def log(self) -> str:
@@ -121,7 +127,7 @@ class SlurmCluster:
         self._daemon("slurmctld", "-D", "-f", str(settings.file))
         for node in self.nodes:
             self._daemon("slurmd", "-D", "-N", node, "-f", str(settings.file))
-        wait_until(self._is_idle, 15, what="the start of Slurm", every=0.1)
+        wait_until(self._is_idle, START_SECONDS, what="the start of Slurm", every=0.1)
 
     def _write_files(self) -> None:
         for name in ("state", *(f"spool-{node}" for node in self.nodes)):
