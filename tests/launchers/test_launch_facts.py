@@ -12,7 +12,7 @@ from tests.support.launchers.container_recording import CONTAINER, PODS, record_
 from tests.support.launchers.containers import Containers
 from tests.support.launchers.recording import Launch
 from tests.support.launchers.scenarios import MPI, TORCH, Batch, Direct
-from tests.support.launchers.users import User, nobody, root
+from tests.support.launchers.users import User, root, somebody
 
 Process = dict[str, Any]
 
@@ -30,7 +30,7 @@ def launched(place: Path, scenario: Batch | Direct, user: User) -> tuple[list[Pr
 def test_mpis_ranks_write_to_their_launcher_which_has_the_file(
     mpi: None, place: Path, name: str, rank: str, output: str
 ) -> None:
-    processes, found = launched(place, MPI[name], nobody())
+    processes, found = launched(place, MPI[name], somebody())
     assert {number: process["environment"][rank] for number, process in found.items()} == {0: "0", 1: "1", 2: "2"}
     assert all(process["descriptors"]["1"].startswith(output) for process in found.values())
     (launcher,) = (process for process in processes if process["command"][0].startswith("mpi"))

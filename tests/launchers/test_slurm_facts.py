@@ -12,7 +12,7 @@ from tests.support.launchers.cgroups import is_version_2
 from tests.support.launchers.recording import Launch
 from tests.support.launchers.scenarios import SLURM, Batch, Direct
 from tests.support.launchers.slurm import SlurmCluster
-from tests.support.launchers.users import nobody
+from tests.support.launchers.users import somebody
 
 Process = dict[str, Any]
 
@@ -20,7 +20,7 @@ Process = dict[str, Any]
 def launched(slurm: SlurmCluster, name: str) -> list[Process]:
     """The processes of a launch, as a recording has them."""
     scenario = SLURM[name]
-    launch = Launch(slurm.folder, nobody(), {})
+    launch = Launch(slurm.folder, somebody(), {})
     if isinstance(scenario, Direct):
         return list(launch.record_direct(scenario, slurm)["processes"])
     assert isinstance(scenario, Batch)
@@ -123,10 +123,10 @@ def test_srun_from_a_shell_writes_to_the_shells_file(slurm: SlurmCluster) -> Non
 
 
 def test_each_job_is_forgotten_when_it_has_ended(slurm: SlurmCluster) -> None:
-    home = nobody().folder(slurm.folder / "short")
+    home = somebody().folder(slurm.folder / "short")
     script = home / "job.sh"
     script.write_text("#!/bin/sh\necho done\n")
-    job = slurm.submit(script, "--output=out", user=nobody(), folder=home)
+    job = slurm.submit(script, "--output=out", user=somebody(), folder=home)
     slurm.wait(job)
     assert (home / "out").read_text() == "done\n"
     assert not list(Path("/sys/fs/cgroup").glob(f"**/*{slurm.nodes[0]}*/**/job_{job}"))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.launchers.slurm import SlurmCluster
 from tests.support.launchers.slurm_scripts import SCRIPTS, SHIPPED, copy
-from tests.support.launchers.users import User, nobody
+from tests.support.launchers.users import User, somebody
 
 DAY = 24 * 3600
 
@@ -27,14 +27,14 @@ def run(script: Path) -> str:
 
 @pytest.fixture
 def home(slurm: SlurmCluster, request: pytest.FixtureRequest) -> Path:
-    return nobody().folder(slurm.folder / f"home-{request.node.name[:40]}")
+    return somebody().folder(slurm.folder / f"home-{request.node.name[:40]}")
 
 
 def job(slurm: SlurmCluster, home: Path, body: str, *options: str, user: User | None = None, **variables: str) -> str:
     """Run a batch job to its end. Returns what it wrote."""
     script = home / "job.sh"
     script.write_text(f"#!/bin/bash\n{body}\n")
-    number = slurm.submit(script, "--output=out", *options, user=user or nobody(), folder=home, **variables)
+    number = slurm.submit(script, "--output=out", *options, user=user or somebody(), folder=home, **variables)
     slurm.wait(number)
     return (home / "out").read_text()
 
@@ -45,7 +45,7 @@ def test_a_jobs_tasks_can_write_where_the_agent_reads(slurm: SlurmCluster, home:
     )
     assert told == f"{slurm.progress}\n"
     file = slurm.progress / "mine.jsonl"
-    assert (file.owner(), file.read_text()) == ("nobody", "{}\n")
+    assert (file.owner(), file.read_text()) == ("games", "{}\n")
     status = slurm.progress.stat()
     assert (status.st_uid, status.st_mode & 0o7777) == (0, 0o1777)
 
@@ -58,7 +58,7 @@ def test_nothing_that_a_user_sets_is_run_as_root(slurm: SlurmCluster, home: Path
         (home / name).symlink_to(planted)
     text = f"$({planted})`{planted}`;{planted};\n{planted}\n"
     job(
-        slurm, home, "true", f"--job-name={text}", f"--comment={text}", user=nobody(),
+        slurm, home, "true", f"--job-name={text}", f"--comment={text}", user=somebody(),
         PATH=f"{home}:{os.environ['PATH']}", ENV=str(planted), BASH_ENV=str(planted),
     )  # fmt: skip
     ran = (home / "ran").read_text().split() if (home / "ran").exists() else []
@@ -76,7 +76,7 @@ def test_the_prolog_leaves_a_link_and_what_is_anothers_alone_and_lets_jobs_run(t
     file = tmp_path / "file"
     file.touch()
     assert "is no folder" in run(copy("prolog", tmp_path, file))
-    other = nobody().folder(tmp_path / "other")
+    other = somebody().folder(tmp_path / "other")
     assert "belongs to another user" in run(copy("prolog", tmp_path, other))
     assert other.stat().st_mode & 0o7777 == 0o755
     assert "cannot be made" in run(copy("prolog", tmp_path, file / "below" / "progress"))

@@ -16,6 +16,7 @@ _IPV4 = re.compile(r"\b(?!127\.|0\.0\.0\.0|255\.)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1
 _PIPE = re.compile(r"\b(pipe|socket):\[(\d+)\]")
 _TERMINAL = re.compile(r"/dev/pts/(\d+)")
 _KEPT_DESCRIPTORS = re.compile(r"pipe:|/dev/pts/|/dev/null|/home/|/var/log/")
+_SESSION = re.compile(r"(/ompi\.\w+\.)(\d+)")
 _LONG_HEX = re.compile(r"\b[0-9a-f]{16}-[0-9a-f]{16}\b")
 
 
@@ -48,6 +49,8 @@ class Neutral:
         """A text with neutral names in it."""
         for name, neutral in self._names:
             text = text.replace(name, neutral)
+        # Open MPI's folder of a user.
+        text = _SESSION.sub(lambda found: f"{found[1]}{self._uids.get(int(found[2]), int(found[2]))}", text)
         text = _LONG_HEX.sub("0123456789abcdef-0123456789abcdef", _IPV4.sub("192.0.2.1", text))
         text = _PIPE.sub(lambda found: f"{found[1]}:[{self._number(found[1], found[2])}]", text)
         text = _TERMINAL.sub(lambda found: f"/dev/pts/{self._number('pts', found[1])}", text)

@@ -21,7 +21,7 @@ from tests.support.launchers.recording import Launch
 from tests.support.launchers.scenarios import MPI, SLURM, TORCH, Batch, Direct
 from tests.support.launchers.slurm import SlurmCluster
 from tests.support.launchers.torchrun import PYTHON
-from tests.support.launchers.users import nobody
+from tests.support.launchers.users import somebody
 from tests.support.paths import DATA
 
 RECORDINGS = DATA / "launchers"
@@ -55,7 +55,7 @@ def _recorded(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from _by_slurm({name: SLURM[name] for name in names if name in SLURM})
         for name, scenario in {**MPI, **TORCH}.items():
             if name in names and isinstance(scenario, Direct):
-                yield name, Launch(folder, nobody(), {}).record_direct(scenario)
+                yield name, Launch(folder, somebody(), {}).record_direct(scenario)
         yield from _in_containers(names, folder)
 
 
@@ -64,7 +64,7 @@ def _by_slurm(scenarios: Mapping[str, Batch | Direct]) -> Iterator[tuple[str, di
         return
     with SlurmCluster() as cluster:
         for name, scenario in scenarios.items():
-            launch = Launch(cluster.folder, nobody(), {str(cluster.folder): "/var/lib/slurm"})
+            launch = Launch(cluster.folder, somebody(), {str(cluster.folder): "/var/lib/slurm"})
             if isinstance(scenario, Batch):
                 yield name, launch.record_batch(cluster, scenario)
             else:

@@ -42,7 +42,7 @@ class Launch:
         self._script = self.home / "train.py"
         self._script.write_text(RANK.read_text())
         self.names = {**self.names, str(self.home): "/home/alice", os.uname().nodename: "login1"}
-        self.names |= {str(PYTHON): "/opt/venv/bin/python", self.user.name: "alice", f".{self.user.uid}": ".1000"}
+        self.names |= {str(PYTHON): "/opt/venv/bin/python", self.user.name: "alice"}
 
     @property
     def _variables(self) -> dict[str, str]:
@@ -120,7 +120,7 @@ class Launch:
         self, about: str, command: Sequence[str], found: list[Seen], script: str | None = None
     ) -> dict[str, Any]:
         own = Path("/proc/self/cgroup").read_text().splitlines()
-        neutral = Neutral(self.names, {self.user.uid: 1000}, own, (seen.pid for seen in found))
+        neutral = Neutral(self.names, {self.user.uid: 1000, self.user.gid: 1000}, own, (seen.pid for seen in found))
         output = self._output()
         told = ranks(output)
         processes = [neutral.process(seen) | {"rank": told.get(seen.pid)} for seen in found]

@@ -28,9 +28,9 @@ class User:
         return path
 
 
-def nobody() -> User:
-    """Returns the user ``nobody``, whom every Debian has, and who owns nothing."""
-    entry = pwd.getpwnam("nobody")
+def somebody() -> User:
+    """Returns a user whom every Debian has, and who owns nothing. The agent takes nobody for no user."""
+    entry = pwd.getpwnam("games")
     return User(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
