@@ -62,7 +62,7 @@ def _recorded(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 def _by_slurm(scenarios: Mapping[str, Batch | Direct]) -> Iterator[tuple[str, dict[str, Any]]]:
     if not scenarios:
         return
-    with SlurmCluster() as cluster:
+    with SlurmCluster(first_job=1) as cluster:
         for name, scenario in scenarios.items():
             launch = Launch(cluster.folder, somebody(), {str(cluster.folder): "/var/lib/slurm"})
             if isinstance(scenario, Batch):

@@ -23,7 +23,7 @@ VARIABLE = "TRAINYARD_RECORDING"
 """The variable by which a launch's processes are told from all others here."""
 
 RANK = SUPPORT / "launchers" / "rank.py"
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """A real Slurm of Debian's on this machine: munged, slurmctld and a slurmd for each node, in a folder of its own.
 
-Processes are tracked by cgroups where this machine lets Slurm, so that a job's are in ``.../job_N/...``. The processes
-of a job that outlives the cluster are ended by slurmd's successor, not here: end the jobs first (``cancel_all``).
+Processes are tracked by cgroups where this machine lets Slurm, so that a job's are in ``.../job_N/...``.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -32,9 +33,12 @@ JOB_SECONDS = 60.0
 
 
 class SlurmCluster:
-    """It has the prolog and epilog that ship. Jobs are root's unless ``user`` is given."""
+    """It has the prolog and epilog that ship. Jobs are root's unless ``user`` is given.
 
-    def __init__(self, nodes: int = 2) -> None:
+    ``first_job``: the number of the first one; by default one that no other Slurm of this machine is likely to have.
+    """
+
+    def __init__(self, nodes: int = 2, first_job: int | None = None) -> None:
         # Short, and open to the users of jobs: the path of a socket has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
@@ -46,6 +50,7 @@ class SlurmCluster:
             tuple(free_port() for _ in range(nodes)),
             free_port(),
             "proctrack/cgroup" if is_version_2() or freezer() is not None else "proctrack/linuxproc",
+            first_job or secrets.randbelow(8_000_000) + 1_000_000,
             install(self.folder),
         )
         self.nodes = self._settings.nodes
@@ -112,6 +117,7 @@ class SlurmCluster:
             daemon.stop()
         self._daemons = []
         for group in self._groups():
+            _end(group)
             with contextlib.suppress(OSError):
                 group.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -162,3 +168,13 @@ class SlurmCluster:
             for top in (*root.glob(f"*/slurm_{node}"), *root.glob(f"system.slice/{node}_slurmstepd.scope")):
                 yield from sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True)
                 yield top
+
+
+def _end(group: Path, seconds: float = 5.0) -> None:
+    """End what is still in a group of the cluster's own, such as a slurmstepd that waits for slurmctld."""
+    deadline = time.monotonic() + seconds
+    while (left := (group / "cgroup.procs").read_text().split()) and time.monotonic() < deadline:
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+        time.sleep(0.02)

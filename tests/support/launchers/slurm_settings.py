@@ -16,6 +16,7 @@ class SlurmSettings:
     node_ports: tuple[int, ...]
     controller_port: int
     proctrack: str
+    first_job: int
     extra: Sequence[str] = field(default=())
 
     @property
@@ -57,6 +58,7 @@ def slurm_conf(settings: SlurmSettings) -> str:
         "MpiDefault=none",
         "SchedulerParameters=sched_min_interval=0,bf_interval=1",
         "KillWait=1",
+        f"FirstJobId={settings.first_job}",
         *settings.extra,
         *nodes,
         f"PartitionName=main Nodes={','.join(settings.nodes)} Default=YES MaxTime=10 State=UP",
