@@ -77,6 +77,14 @@ def test_a_step_with_files_of_its_own_has_them_as_its_output(slurm: SlurmCluster
     assert found == {str(rank): f"/home/alice/step-{rank}.out" for rank in range(3)}
 
 
+def test_one_file_for_a_step_is_open_in_srun_alone(slurm: SlurmCluster) -> None:
+    processes = launched(slurm, "slurm-srun-file")
+    assert set(ranks(processes)) == {0, 1, 2}
+    holders = [process for process in processes if "/home/alice/step.out" in process["descriptors"].values()]
+    assert {process["command"][0] for process in holders} == {"srun"}
+    assert not any(output(process) == "/home/alice/step.out" for process in processes)
+
+
 def test_tasks_of_an_array_are_jobs_of_their_own(slurm: SlurmCluster) -> None:
     found = {
         process["environment"]["SLURM_ARRAY_TASK_ID"]: process for process in trainings(launched(slurm, "slurm-array"))

@@ -42,6 +42,11 @@ SLURM: dict[str, Batch | Direct] = {
     "slurm-srun-output": Batch(
         "As slurm-srun, with files of the step's own.", lambda rank: f"srun --output=step-%t.out {rank}", 3
     ),
+    "slurm-srun-file": Batch(
+        "As slurm-srun, with one file for the whole step: srun itself has it open.",
+        lambda rank: f"srun --label --output=step.out {rank}",
+        3,
+    ),
     "slurm-pmi2": Batch("srun --mpi=pmi2 in a batch script.", lambda rank: f"srun --mpi=pmi2 --label {rank}", 3),
     "slurm-array": Batch(
         "An array of two tasks, whose script starts one program each.",
