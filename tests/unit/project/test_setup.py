@@ -135,38 +135,58 @@ def test_packages_that_cannot_be_had_are_one_line_and_the_rest_goes_on(checkout:
     assert log_of(second) == f"{NOISE}\n"
 
 
-def without_prometheus(checkout: Checkout) -> Path:
-    """It is missing until apt-get installs it. Returns the file with the commands that were run, a line each."""
+def without(checkout: Checkout, *packages: str) -> Path:
+    """They are missing until apt-get installs them. Returns the file with the commands that were run, a line each."""
     with_environment(checkout)
     ran, there = checkout.folder / "ran", checkout.folder / "there"
-    checkout.command("dpkg-query", f'[ "$4" != prometheus ] || [ -e {there} ] || exit 1; echo -n install ok installed')
+    absent = "|".join(packages)
+    checkout.command(
+        "dpkg-query", f'case "$4" in {absent}) [ -e {there} ] || exit 1 ;; esac; echo -n install ok installed'
+    )
     checkout.command("systemctl", f'echo systemctl "$@" >>{ran}')
     checkout.command("apt-get", f'echo apt-get "$@" >>{ran}; [ "$1" = update ] || touch {there}')
     return ran
 
 
-def test_the_service_of_prometheus_is_masked_before_it_is_installed(checkout: Checkout) -> None:
-    ran = without_prometheus(checkout)
+@pytest.mark.parametrize(
+    ("packages", "units"),
+    [
+        (["prometheus"], "prometheus.service"),
+        (["slurmctld", "slurmd", "slurm-client", "munge"], "slurmctld.service slurmd.service munge.service"),
+    ],
+)
+def test_services_are_masked_before_their_packages_are_installed(
+    checkout: Checkout, packages: list[str], units: str
+) -> None:
+    ran = without(checkout, *packages)
     done = checkout.set_up()
-    assert (done.returncode, lines(done)) == (0, ["setup: installing prometheus", "setup: done"])
+    assert (done.returncode, lines(done)) == (0, [f"setup: installing {' '.join(packages)}", "setup: done"])
     masked, updated, installed = ran.read_text().splitlines()
-    assert masked == "systemctl mask prometheus.service"
+    assert masked == f"systemctl mask {units}"
     assert updated == "apt-get update"
-    assert installed == "apt-get install -y --no-install-recommends prometheus"
+    assert installed == f"apt-get install -y --no-install-recommends {' '.join(packages)}"
     assert lines(checkout.set_up()) == []
     assert len(ran.read_text().splitlines()) == 3, "one that is there, perhaps an operator's own, is left alone"
 
 
-def test_prometheus_whose_service_would_start_is_not_installed(checkout: Checkout) -> None:
-    ran = without_prometheus(checkout)
+def test_what_has_no_service_is_installed_without_a_mask(checkout: Checkout) -> None:
+    ran = without(checkout, "mpich")
+    assert checkout.set_up().returncode == 0
+    assert [line.split()[0] for line in ran.read_text().splitlines()] == ["apt-get", "apt-get"]
+
+
+def test_packages_whose_services_would_start_are_not_installed(checkout: Checkout) -> None:
+    ran = without(checkout, "slurm-client", "munge", "mpich")
     checkout.fails("systemctl")
     done = checkout.set_up()
     assert done.returncode == 0
-    first, second = lines(done)
-    assert first.startswith("setup: prometheus is not installed, because its service could not be masked and would")
+    first, second, third = lines(done)
+    assert first.startswith(
+        "setup: not installed, because their services could not be masked and would start: slurm-client munge; what"
+    )
     assert log_of(first) == f"{NOISE}\n"
-    assert second == "setup: done"
-    assert not ran.exists(), "there is nothing else to install"
+    assert (second, third) == ("setup: installing mpich", "setup: done")
+    assert ran.read_text().splitlines()[-1] == "apt-get install -y --no-install-recommends mpich"
 
 
 def test_who_wants_the_lab_is_told_at_once_that_it_is_not_there(checkout: Checkout) -> None:

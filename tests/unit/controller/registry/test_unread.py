@@ -6,7 +6,7 @@ from controller.declared.batch import Batch
 from controller.pieces import whole
 from controller.registry.job.record import MAX_UNREAD_HOSTS
 from controller.wire import HostReport, JobReport, JobState
-from tests.support.controller.registry_world import World, progress
+from tests.support.controller.registry.registry_world import World, progress
 
 WHY = "/var/log/a.log: no line so far matches a known format (100 lines so far)"
 

@@ -1,0 +1,115 @@
+"""The manifests for Kubernetes: valid by the API's own schemas, and no more rights than the agent needs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from host_reporter.options import read_options
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "deploy" / "kubernetes"
+FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "kustomization.yaml")
+DOCUMENTS: list[dict[str, Any]] = [found for path in FILES for found in yaml.safe_load_all(path.read_text())]
+VERSIONS = ("1.30", "1.34", kubernetes_validate.latest_version().rpartition(".")[0])
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    (found,) = (document for document in DOCUMENTS if document["kind"] == kind)
+    return found
+
+
+def pod() -> dict[str, Any]:
+    return dict(of_kind("DaemonSet")["spec"]["template"]["spec"])
+
+
+def agent() -> dict[str, Any]:
+    (container,) = pod()["containers"]
+    return dict(container)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
+)
+def test_a_manifest_is_what_the_api_server_takes(document: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_an_unknown_field_would_be_refused() -> None:
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(of_kind("DaemonSet") | {"specs": {}}, VERSIONS[0], strict=True)
+
+
+def test_kustomize_applies_each_file() -> None:
+    listed = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
+    assert sorted(listed) == [path.name for path in FILES]
+    assert listed[0] == "namespace.yaml"
+    assert {document["metadata"].get("namespace", "trainyard") for document in DOCUMENTS} == {"trainyard"}
+
+
+def test_the_agent_understands_its_options_and_its_settings(tmp_path: Path) -> None:
+    config = tmp_path / "agent.yaml"
+    config.write_text(of_kind("ConfigMap")["data"]["agent.yaml"])
+    (tmp_path / "commented.yaml").write_text(config.read_text().replace("# interface:", "interface:"))
+    for path in (config, tmp_path / "commented.yaml"):
+        arguments = [argument.replace("/etc/trainyard/agent.yaml", str(path)) for argument in agent()["args"]]
+        options = read_options([argument.replace("$(NODE_NAME)", "gpu01.example.org") for argument in arguments], {})
+        assert (options.host, str(options.token_file)) == ("gpu01.example.org", "/etc/trainyard/token")
+        assert str(options.ca_file) == "/etc/trainyard/ca.pem"
+
+
+def test_the_agent_has_capabilities_in_the_place_of_all_rights() -> None:
+    context = agent()["securityContext"]
+    assert not context["privileged"]
+    assert context["readOnlyRootFilesystem"]
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert context["capabilities"]["drop"] == ["ALL"]
+    assert set(context["capabilities"]["add"]) == {"NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN"}
+
+
+def test_the_agent_may_write_on_its_node_where_progress_and_the_rules_lock_are_alone() -> None:
+    mounts = {mount["name"]: mount for mount in agent()["volumeMounts"]}
+    on_node = {volume["name"] for volume in pod()["volumes"] if "hostPath" in volume}
+    assert {name for name in on_node if not mounts[name].get("readOnly")} == {"progress", "xtables-lock"}
+    assert set(mounts) == {volume["name"] for volume in pod()["volumes"]}
+
+
+def test_each_node_gets_its_own_token_and_none_is_in_the_manifests() -> None:
+    tokens = [mount for mount in agent()["volumeMounts"] if mount["name"] == "tokens"]
+    assert [mount.get("subPathExpr") for mount in tokens] == ["$(NODE_NAME)"]
+    assert not [document for document in DOCUMENTS if document["kind"] == "Secret"]
+    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "tokens")
+    assert volume["secret"]["defaultMode"] == 0o400
+
+
+def test_the_agents_account_has_no_rights_and_operators_cannot_read_secrets() -> None:
+    assert not of_kind("ServiceAccount")["automountServiceAccountToken"]
+    assert not pod()["automountServiceAccountToken"]
+    assert {subject["kind"] for subject in of_kind("RoleBinding")["subjects"]} == {"Group"}
+    rules = of_kind("Role")["rules"]
+    assert not any({"secrets", "*"} & {*rule["resources"], *rule["verbs"]} for rule in rules)
+
+
+def test_resources_are_bounded() -> None:
+    resources = agent()["resources"]
+    assert set(resources["requests"]) == set(resources["limits"]) == {"cpu", "memory"}
+
+
+def test_nobody_connects_to_an_agent() -> None:
+    policy = of_kind("NetworkPolicy")["spec"]
+    assert (policy["podSelector"], policy["ingress"]) == ({}, [])
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+
+
+def test_the_image_has_the_programs_that_the_manifest_and_the_agent_call() -> None:
+    text = (FOLDER / "Containerfile").read_text()
+    installed = set(re.search(r"--no-install-recommends (.*?) \\\n", text)[1].split())  # type: ignore[index]
+    assert {"python3", "iptables", "iproute2", "ethtool", "util-linux"} <= installed
+    assert agent()["command"][0] == "nsenter"
+    assert agent()["command"][-1] == "host-reporter"
