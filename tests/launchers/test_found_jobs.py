@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -10,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.waiting import wait_until
-from tests.support.launchers import cgroups
-from tests.support.launchers.agent import FoundJobs
-from tests.support.launchers.container_recording import CONTAINER, PODS, STARTED_IN
 from tests.support.launchers.containers import Containers
+from tests.support.launchers.daemonset import DaemonSetJobs
+from tests.support.launchers.found_jobs import FoundJobs
 from tests.support.launchers.mpi import mpich, open_mpi
+from tests.support.launchers.running_pod import PODS, RunningPod
 from tests.support.launchers.slurm import SlurmCluster
 from tests.support.launchers.torchrun import torchrun
 from tests.support.launchers.training import HALF, ITERATIONS
 from tests.support.launchers.users import User, root, somebody
 from tests.support.paths import SUPPORT
 
+OWN = secrets.token_hex(3)
+"""A part of names that no other test of this machine uses now."""
 TRAINING = SUPPORT / "launchers" / "training.py"
 PYTHON = "/usr/bin/python3"
 
@@ -114,52 +116,45 @@ def test_ranks_of_mpirun_without_a_batch_system_are_one_job_of_their_user(
     mpi: None, found: FoundJobs, training: Started
 ) -> None:
     command = open_mpi(2, *training.program("OMPI_COMM_WORLD_RANK"), label=False)
-    process = training.start(command, TRAINYARD_JOB="digits")
-    follow_to_the_end(found, "games.digits", training, "trainyard")
+    process = training.start(command, TRAINYARD_JOB=f"digits-{OWN}")
+    follow_to_the_end(found, f"games.digits-{OWN}", training, "trainyard")
     assert process.wait(20) == 0
 
 
 def test_ranks_of_mpich_without_a_batch_system_are_one_job_of_their_user(
     mpi: None, found: FoundJobs, training: Started
 ) -> None:
-    process = training.start(mpich(2, *training.program("PMI_RANK")), TRAINYARD_JOB="digits-mpich")
-    follow_to_the_end(found, "games.digits-mpich", training, "trainyard")
+    process = training.start(mpich(2, *training.program("PMI_RANK")), TRAINYARD_JOB=f"mpich-{OWN}")
+    follow_to_the_end(found, f"games.mpich-{OWN}", training, "trainyard")
     assert process.wait(20) == 0
 
 
 @pytest.mark.usefixtures("torch")
 def test_torchruns_ranks_are_one_job_by_its_run(found: FoundJobs, place: Path) -> None:
     training = Started(place, root())
-    options = ("--rdzv-id=resnet50", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29513", "--nnodes=1")
+    options = (f"--rdzv-id=resnet50-{OWN}", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29513", "--nnodes=1")
     process = training.start(torchrun(2, *training.program("RANK"), options=options))
-    follow_to_the_end(found, "root.resnet50", training, "torchrun", "root")
+    follow_to_the_end(found, f"root.resnet50-{OWN}", training, "torchrun", "root")
     assert process.wait(60) == 0
 
 
 def test_a_pod_is_found_by_its_group_and_read_from_its_log(
     found: FoundJobs, containers: Containers, place: Path
 ) -> None:
-    scenario = PODS["pod-cgroupfs"]
-    log = scenario.pod.log(found.logs / "pods", "main")
-    log.parent.mkdir(parents=True)
-    shared = place / "shared"
-    shared.mkdir()
-    line = " iteration $i/ 40 | consumed samples: 64 | elapsed time per iteration (ms): 20.0 | lm loss: 2.$i E+00 |"
-    lines = f'i=$first; while [ $i -le $last ]; do echo "{line.replace(" E", "E")}"; i=$((i + 1)); sleep 0.02; done'
-    script = (
-        f"first=1; last=20; {lines}; while [ ! -e /shared/release ]; do sleep 0.05; done; first=21; last=40; {lines}"
-    )
-    group = scenario.pod.group(CONTAINER, scenario.driver, scenario.runtime)
-    try:
-        name = containers.start(script, log, shared=shared, cgroup=STARTED_IN, **scenario.variables)
-        process = wait_until(lambda: containers.process(name), what="the container's start")
-        cgroups.make(group)
-        cgroups.join(group, process)
+    with RunningPod(containers, found.logs / "pods", place, PODS["pod-cgroupfs"]) as pod:
         told = found.wait_for("k8s-team-a.resnet50", iterations_done=HALF)
         assert told["parts"]["h1"]["launcher"] == "kubernetes"
-        (shared / "release").touch()
-        assert containers.wait(name) == 0
+        pod.finish()
         found.wait_for("k8s-team-a.resnet50", state="ended", iterations_done=ITERATIONS)
-    finally:
-        for path in (STARTED_IN, "/kubepods"):
-            cgroups.remove(path)
+
+
+def test_the_container_of_the_daemonset_may_do_what_the_agent_needs(
+    network: None, containers: Containers, place: Path
+) -> None:
+    with (
+        DaemonSetJobs(place, containers) as found,
+        RunningPod(containers, found.logs / "pods", place, PODS["pod-containerd-master"]) as pod,
+    ):
+        found.wait_for("k8s-team-a.bert", iterations_done=HALF)
+        pod.finish()
+        found.wait_for("k8s-team-a.bert", state="ended", iterations_done=ITERATIONS)

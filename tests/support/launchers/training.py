@@ -31,9 +31,10 @@ def write(first: int, last: int) -> None:
     """Write the lines of these iterations, a few each second."""
     for iteration in range(first, last + 1):
         sys.stdout.write(
-            f" iteration {iteration:8d}/{ITERATIONS:8d} | consumed samples: {iteration * 64:12d} | elapsed time per "
-            f"iteration (ms): 20.0 | learning rate: 1.500E-04 | global batch size:    64 | lm loss: {4 / iteration:.6E} "
-            "| loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+            f" iteration {iteration:8d}/{ITERATIONS:8d} | consumed samples: {iteration * 64:12d} "
+            "| elapsed time per iteration (ms): 20.0 | learning rate: 1.500E-04 | global batch size:    64 "
+            f"| lm loss: {4 / iteration:.6E} | loss scale: 1.0 | grad norm: 1.234 "
+            "| number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         )
         sys.stdout.flush()
         time.sleep(0.02)
