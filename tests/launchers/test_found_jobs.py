@@ -134,7 +134,7 @@ def test_torchruns_ranks_are_one_job_by_its_run(found: FoundJobs, place: Path) -
     training = Started(place, root())
     options = (f"--rdzv-id=resnet50-{OWN}", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29513", "--nnodes=1")
     process = training.start(torchrun(2, *training.program("RANK"), options=options))
-    follow_to_the_end(found, f"root.resnet50-{OWN}", training, "torchrun", "root")
+    follow_to_the_end(found, f"root.torchrun-resnet50-{OWN}", training, "torchrun", "root")
     assert process.wait(60) == 0
 
 
