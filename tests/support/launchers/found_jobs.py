@@ -78,7 +78,7 @@ class FoundJobs:
         try:
             wait_until(has_them, SECONDS, what=f"{name} with {values}", every=0.1)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.job(name)}\njobs: {self.ids()}\n{self.said}") from error
+            raise AssertionError(f"{error}\n{self.job(name)}\njobs: {self.ids()}\n{self.said[-4000:]}") from error
         return self.job(name)
 
     def _start(self) -> subprocess.Popen[bytes]:
