@@ -8,6 +8,8 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pytest
 
@@ -44,7 +46,17 @@ class Started:
     def __init__(self, folder: Path, user: User) -> None:
         self.user, self.home = user, user.folder(folder / "home")
         self._release = self.home / "release"
+        self._processes: list[subprocess.Popen[bytes]] = []
         (self.home / "train.py").write_text(TRAINING.read_text())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        # One that a test has given up on ends, too.
+        self.finish()
+        for process in self._processes:
+            process.wait(60)
 
     def program(self, *rank: str, python: str = PYTHON) -> tuple[str, ...]:
         """The command of one rank. ``rank``: the variable that tells it which it is."""
@@ -53,10 +65,12 @@ class Started:
     def start(self, command: list[str], **variables: str) -> subprocess.Popen[bytes]:
         """Start a command as from a shell with its output in a file."""
         with (self.home / "train.log").open("wb") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.home,
                 env=os.environ | {"HOME": str(self.home)} | variables, **self.user.options,
             )  # fmt: skip
+        self._processes.append(process)
+        return process
 
     def finish(self) -> None:
         self._release.touch()
@@ -64,13 +78,11 @@ class Started:
 
 @pytest.fixture
 def training(place: Path) -> Iterator[Started]:
-    started = Started(place, somebody())
-    yield started
-    # One that a test has given up on ends, too.
-    started.finish()
+    with Started(place, somebody()) as started:
+        yield started
 
 
-def follow_to_the_end(found: FoundJobs, job: str, training: Started, launcher: str, user: str = "games") -> None:
+def follow_to_the_end(found: FoundJobs, job: str, training: Started, launcher: str, user: str | None = "games") -> None:
     """The job is found, its half is seen while it goes on, and then its end."""
     told = found.wait_for(job, iterations_done=HALF)
     assert told["state"] != "ended"
@@ -131,11 +143,12 @@ def test_ranks_of_mpich_without_a_batch_system_are_one_job_of_their_user(
 
 @pytest.mark.usefixtures("torch")
 def test_torchruns_ranks_are_one_job_by_its_run(found: FoundJobs, place: Path) -> None:
-    training = Started(place, root())
     options = (f"--rdzv-id=resnet50-{OWN}", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29513", "--nnodes=1")
-    process = training.start(torchrun(2, *training.program("RANK"), options=options))
-    follow_to_the_end(found, f"root.torchrun-resnet50-{OWN}", training, "torchrun", "root")
-    assert process.wait(60) == 0
+    with Started(place, root()) as training:
+        process = training.start(torchrun(2, *training.program("RANK"), options=options))
+        # A job of root's is nobody's in particular.
+        follow_to_the_end(found, f"root.torchrun-resnet50-{OWN}", training, "torchrun", None)
+        assert process.wait(60) == 0
 
 
 def test_a_pod_is_found_by_its_group_and_read_from_its_log(
