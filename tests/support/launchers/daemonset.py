@@ -14,6 +14,8 @@ from pathlib import Path
 import yaml
 
 from evaluation.bench.support.api_client import HOST
+from tests.support.launchers import cgroups
+from tests.support.launchers.container_recording import STARTED_IN
 from tests.support.launchers.containers import Containers
 from tests.support.launchers.found_jobs import FoundJobs
 from tests.support.paths import ROOT
@@ -30,6 +32,12 @@ class DaemonSetJobs(FoundJobs):
         super().__init__(place, place / "progress")
         (self.logs / "containers").mkdir()
         self._containers, self._place = containers, place
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            cgroups.remove(STARTED_IN)
 
     def _start(self) -> subprocess.Popen[bytes]:
         files = {name: self._place / name for name in ("agent.yaml", "ca.pem", "token", "xtables.lock")}
@@ -72,7 +80,7 @@ class AgentContainer:
             "--cgroupns",
             "private",
         ]
-        command += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--cgroup-parent", "/trainyard-test"]
+        command += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--cgroup-parent", STARTED_IN]
         command += [*self._rights(), *self._volumes(), "--env", f"NODE_NAME={self._host}"]
         command += ["--rootfs", str(self._image), *self._command()]
         with log.open("ab") as output:
