@@ -31,6 +31,7 @@ class DaemonSetJobs(FoundJobs):
         (place / "progress").mkdir(parents=True)
         super().__init__(place, place / "progress")
         (self.logs / "containers").mkdir()
+        (place / "node-jobs").mkdir()
         self._containers, self._place = containers, place
 
     def close(self) -> None:
@@ -50,6 +51,7 @@ class DaemonSetJobs(FoundJobs):
             "/var/log/pods": self.logs / "pods",
             "/var/log/containers": self.logs / "containers",
             "/run/trainyard": self._place,
+            "/etc/trainyard/jobs.d": self._place / "node-jobs",
             "/run/xtables.lock": files["xtables.lock"],
         }
         mounted = {f"/etc/trainyard/{name}": path for name, path in files.items()}
@@ -116,7 +118,17 @@ class AgentContainer:
 
 def _make_image(image: Path) -> None:
     """Folders to mount on, and the links of a system whose programs are all in /usr."""
-    for name in ("usr", "proc", "sys", "dev", "tmp", "run", "etc/trainyard", "var/log/pods", "var/log/containers"):
+    for name in (
+        "usr",
+        "proc",
+        "sys",
+        "dev",
+        "tmp",
+        "run",
+        "etc/trainyard/jobs.d",
+        "var/log/pods",
+        "var/log/containers",
+    ):
         (image / name).mkdir(parents=True, exist_ok=True)
     for name in ("bin", "sbin", "lib", "lib64"):
         (image / name).symlink_to(f"usr/{name}")
