@@ -46,7 +46,7 @@ class Containers:
         """
         name = f"t{uuid.uuid4().hex[:12]}"
         command = [
-            *self._podman("run"), "--name", name, "--rm", "--network", "host", "--cgroup-parent", cgroup,
+            *self.podman("run"), "--name", name, "--rm", "--network", "host", "--cgroup-parent", cgroup,
             # A user may not raise its limits, as podman would.
             "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024",
             "--log-driver", "k8s-file", "--log-opt", f"path={log}", "--volume", f"{shared}:/shared",
@@ -64,7 +64,7 @@ class Containers:
     def process(self, name: str) -> int | None:
         """Returns the process of a container on this machine; None: it does not run yet."""
         assert self._running[name].poll() is None, f"podman ended: {self.said(name)}"
-        command = [*self._podman("inspect"), "--format", "{{.State.Pid}}", name]
+        command = [*self.podman("inspect"), "--format", "{{.State.Pid}}", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return int(done.stdout) or None if done.returncode == 0 and done.stdout.strip().isdigit() else None
 
@@ -75,11 +75,12 @@ class Containers:
     def close(self) -> None:
         for name, process in self._running.items():
             if process.poll() is None:
-                subprocess.run([*self._podman("kill"), name], capture_output=True, check=False)
+                subprocess.run([*self.podman("kill"), name], capture_output=True, check=False)
             process.wait(START_SECONDS)
         self._running = {}
 
-    def _podman(self, command: str) -> list[str]:
+    def podman(self, command: str) -> list[str]:
+        """The beginning of a command of podman's, which keeps all in the folder of the test."""
         state = self._folder / "podman"
         places = ["--root", f"{state}/root", "--runroot", f"{state}/run", "--tmpdir", f"{state}/tmp"]
         options = [
