@@ -32,6 +32,7 @@ class DaemonSetJobs(FoundJobs):
         super().__init__(place, place / "progress")
         (self.logs / "containers").mkdir()
         (place / "node-jobs").mkdir()
+        (place / "state").mkdir()
         self._containers, self._place = containers, place
 
     def close(self) -> None:
@@ -41,17 +42,18 @@ class DaemonSetJobs(FoundJobs):
             cgroups.remove(STARTED_IN)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        files = {name: self._place / name for name in ("agent.yaml", "ca.pem", "token", "xtables.lock")}
+        files = {name: self._place / name for name in ("agent.yaml", "ca.pem", "enrol-token", "xtables.lock")}
         for file in files.values():
             file.touch(0o600)
         files["agent.yaml"].write_text(f"controller: {self.controller.url}\nperiod: 0.2\nmarking: false\n")
-        files["token"].write_text(HOST)
+        files["enrol-token"].write_text(HOST)
         node = {
             "/sys/fs/cgroup": Path("/sys/fs/cgroup"),
             "/var/log/pods": self.logs / "pods",
             "/var/log/containers": self.logs / "containers",
             "/run/trainyard": self._place,
             "/etc/trainyard/jobs.d": self._place / "node-jobs",
+            "/var/lib/host-reporter": self._place / "state",
             "/run/xtables.lock": files["xtables.lock"],
         }
         mounted = {f"/etc/trainyard/{name}": path for name, path in files.items()}
@@ -111,6 +113,8 @@ class AgentContainer:
         here = {
             "host-reporter": [sys.executable, "-m", "host_reporter.agent"],
             "--target=1": [f"--target={_process_of_the_node()}"],
+            # The test's controller lists its hosts, so that none enrols.
+            "--enrol-token-file=/etc/trainyard/enrol-token": ["--token-file=/etc/trainyard/enrol-token"],
         }
         for word in (*self._agent["command"], *self._agent["args"]):
             yield from here.get(word, [word.replace("$(NODE_NAME)", self._host)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_the_agent_understands_its_options_and_its_settings(tmp_path: Path) -> N
     for path in (config, tmp_path / "commented.yaml"):
         arguments = [argument.replace("/etc/trainyard/agent.yaml", str(path)) for argument in agent()["args"]]
         options = read_options([argument.replace("$(NODE_NAME)", "gpu01.example.org") for argument in arguments], {})
-        assert (options.host, str(options.token_file)) == ("gpu01.example.org", "/etc/trainyard/token")
+        assert (options.host, str(options.enrol_token_file)) == ("gpu01.example.org", "/etc/trainyard/enrol-token")
         assert str(options.ca_file) == "/etc/trainyard/ca.pem"
 
 
@@ -73,19 +74,27 @@ def test_the_agent_has_capabilities_in_the_place_of_all_rights() -> None:
     assert set(context["capabilities"]["add"]) == {"NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN"}
 
 
-def test_the_agent_may_write_on_its_node_where_progress_and_the_rules_lock_are_alone() -> None:
+def test_the_agent_may_write_on_its_node_where_progress_its_token_and_the_rules_lock_are_alone() -> None:
     mounts = {mount["name"]: mount for mount in agent()["volumeMounts"]}
     on_node = {volume["name"] for volume in pod()["volumes"] if "hostPath" in volume}
-    assert {name for name in on_node if not mounts[name].get("readOnly")} == {"progress", "xtables-lock"}
+    assert {name for name in on_node if not mounts[name].get("readOnly")} == {"progress", "xtables-lock", "state"}
     assert set(mounts) == {volume["name"] for volume in pod()["volumes"]}
 
 
-def test_each_node_gets_its_own_token_and_none_is_in_the_manifests() -> None:
-    tokens = [mount for mount in agent()["volumeMounts"] if mount["name"] == "tokens"]
-    assert [mount.get("subPathExpr") for mount in tokens] == ["$(NODE_NAME)"]
+def test_the_token_is_a_file_from_a_secret_and_none_is_in_the_manifests() -> None:
+    (mount,) = (mount for mount in agent()["volumeMounts"] if mount["name"] == "token")
+    assert mount["readOnly"]
     assert not [document for document in DOCUMENTS if document["kind"] == "Secret"]
-    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "tokens")
+    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "token")
     assert volume["secret"]["defaultMode"] == 0o400
+
+
+def test_a_node_is_ready_when_the_agents_check_of_it_finds_all_it_needs() -> None:
+    shell, flag, command = agent()["readinessProbe"]["exec"]["command"]
+    assert (shell, flag) == ("sh", "-c")
+    words = shlex.split(command.replace('"$NODE_NAME"', "$(NODE_NAME)"))
+    assert words[:3] == ["exec", "host-reporter", "check"]
+    assert words[3:] == agent()["args"]
 
 
 def test_the_agents_account_has_no_rights_and_operators_cannot_read_secrets() -> None:
