@@ -1,0 +1,1 @@
+"""Programs that have the training loop themselves."""
