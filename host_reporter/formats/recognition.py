@@ -19,6 +19,9 @@ GUESS_LINES = 3
 """Guess once so many lines say where the run is, and none of them proves a preset."""
 
 
+SETTLED_LINES = 2
+"""So many are enough when no more come, or one that has a metric, too."""
+
 PATIENCE = 2_000
 """Look at each line until so many in a row say nothing, and then at some."""
 
@@ -94,6 +97,8 @@ class Recognition:
         """Guess by the lines so far, since no more may come for a while. Returns what is to be counted."""
         if self.chosen is not None or not self._counts:
             return []
+        if max(self._counts.values()) < SETTLED_LINES and not any(map(_is_telling, self._held)):
+            return []
         others = {name: count for name, count in self._counts.items() if name != GENERAL}
         best = max(others, key=lambda name: others[name], default=GENERAL)
         return self._choose(best if others.get(best, 0) >= self._counts.get(GENERAL, 0) else GENERAL, is_guess=True)
@@ -133,6 +138,11 @@ class Recognition:
         if self.chosen is not None and self.chosen not in lines:
             lines.insert(0, self.chosen)
         self._watched = tuple(lines)
+
+
+def _is_telling(readings: Mapping[str, Reading]) -> bool:
+    """Returns whether a line says where the run is, and how good it is."""
+    return any(reading.counts and reading.metrics for reading in readings.values())
 
 
 def of_fields(matchers: Mapping[str, Matcher], kind: Kind, fields: Record | tuple[str, ...]) -> Matcher | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from host_reporter.formats import registry
@@ -16,7 +17,9 @@ from host_reporter.formats.events import Described, Ended, Event, Point
 from host_reporter.formats.matching import MAX_MATCHED
 from host_reporter.formats.prefixes.cleaning import Cleaner
 from host_reporter.formats.reading import Reading
+from host_reporter.readers.auto import auto_source
 from tests.support.agent.logs import interpreted
+from tests.support.agent.sources import at, events
 
 _number = st.one_of(st.none(), st.floats(0, 1e6), st.integers(0, 1000).map(float))
 _value = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf]))
@@ -141,3 +144,38 @@ def test_cleaning_needs_linear_time() -> None:
         began = time.thread_time()
         Cleaner().feed(line * 30)
         assert time.thread_time() - began < 0.3, line[:60]
+
+
+_parts = st.lists(
+    st.one_of(
+        st.binary(max_size=80),
+        st.sampled_from(
+            [
+                b"epoch 1 step 5/10 loss 0.5\n",
+                b"a,step,loss\n1,2,3\n",
+                b'{"step": 1, "loss": NaN}\n',
+                b'{"log_history": [{"step": 1}]}',
+                b'{"log":"step 1 ","stream":"stdout"}\n',
+                b"2024-05-01T12:00:00Z stdout P half\n",
+                b"\r\r\n\0\0",
+            ]
+        ),
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=_parts, more=_parts, name=st.sampled_from(["a.log", "a.csv", "a.json", "a.jsonl", "trainer_state.json"]))
+def test_no_file_raises_whatever_it_holds_and_becomes(tmp_path: Path, data: bytes, more: bytes, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    source = auto_source(at(path))
+    found = events(source)
+    path.write_bytes(data + more)
+    found += events(source)
+    path.write_bytes(more)
+    found += events(source)
+    _sound(found)
+    source.problem(final=True)
+    source.close()

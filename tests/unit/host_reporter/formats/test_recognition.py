@@ -85,7 +85,9 @@ def test_a_program_that_is_built_on_another_replaces_it_and_not_the_other_way_ro
 
 def test_few_lines_are_guessed_when_no_more_come() -> None:
     assert read("step 1 loss 0.5").points == [(1, 0.5)]
+    assert read("step 1", "step 2").points == [(1, None), (2, None)]
     assert read("hello").preset is None
+    assert read("we take a step 12 times").preset is None, "one number is no progress"
 
 
 def test_of_records_the_preset_that_needs_most_of_their_fields() -> None:

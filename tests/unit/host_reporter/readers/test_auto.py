@@ -11,37 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.formats.events import Ended, Event, Point
+from host_reporter.formats.events import Ended, Point
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.outputs.records import TableReader
 from host_reporter.formats.preset import Fields
 from host_reporter.readers.auto import Wish, auto_source, kind_of
-from host_reporter.readers.location import Location
-from host_reporter.readers.log_source import ProgressSource, Source
-from host_reporter.readers.match_limit import MatchLimit
+from host_reporter.readers.log_source import Source
 from host_reporter.readers.tail import Tail
-
-LIMIT = MatchLimit()
-
-
-def at(path: Path, **values: object) -> Location:
-    return Location(path, str(path), **values)  # type: ignore[arg-type]
-
-
-def events(source: ProgressSource, *, rest: bool = True) -> list[Event]:
-    """All that can be read now."""
-    found: list[Event] = []
-    idle = 0
-    while idle < 3:
-        new, more = source.poll(LIMIT)
-        found += new
-        idle = 0 if new or more else idle + 1
-    return found + (source.rest(LIMIT) if rest else [])
-
-
-def points(source: ProgressSource, *, rest: bool = True) -> list[tuple[float, float | None]]:
-    return [(e.iteration, e.metric) for e in events(source, rest=rest) if isinstance(e, Point)]
-
+from tests.support.agent.sources import at, events, points
 
 LOG = "step 10 loss 0.9\nstep 20 loss 0.8\nstep 30 loss 0.7\n"
 

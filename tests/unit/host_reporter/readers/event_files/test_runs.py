@@ -11,7 +11,7 @@ from host_reporter.formats.events import Described, Point
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.readers.event_files.runs import EventFolders, newest_folder
 from tests.support.agent.event_files import write_scalars
-from tests.unit.host_reporter.readers.test_auto import events, points
+from tests.support.agent.sources import events, points
 
 
 def aged(path: Path, seconds: float) -> None:

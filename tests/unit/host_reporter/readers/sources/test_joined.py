@@ -8,7 +8,7 @@ from host_reporter.formats.events import Described, Point
 from host_reporter.readers.auto import auto_source
 from host_reporter.readers.location import Location
 from host_reporter.readers.sources.joined import JoinedSource
-from tests.unit.host_reporter.readers.test_auto import events, points
+from tests.support.agent.sources import events, points
 
 
 def joined(tmp_path: Path, steps: str, metrics: str) -> JoinedSource:

@@ -11,7 +11,7 @@ from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.readers.auto import auto_source, kind_of
 from host_reporter.readers.location import Location
 from host_reporter.readers.sources.mlflow import MlflowSource
-from tests.unit.host_reporter.readers.test_auto import events, points
+from tests.support.agent.sources import events, points
 
 
 def log(run: Path, name: str, *values: float, age: float = 0.0) -> None:
