@@ -52,7 +52,7 @@ class CompiledPattern:
         if match is None:
             return None
         groups = {name: value for name, value in match.groupdict().items() if value is not None}
-        counters = {name: _count(groups[name]) for name in self._counters if name in groups}
+        counters = {name: self._count(name, groups[name]) for name in self._counters if name in groups}
         metrics = self._metrics(text, match, groups)
         if groups and not metrics and all(value is None for value in counters.values()):
             return None
@@ -65,7 +65,13 @@ class CompiledPattern:
             time=moment(groups["time"]) if "time" in groups else None,
             diverged=self._pattern.diverged or (loss is not None and not math.isfinite(loss)),
             ended=self._pattern.ended,
+            begun=self._pattern.begun,
+            lasting=self._pattern.lasting,
         )
+
+    def _count(self, name: str, text: str) -> float | None:
+        found = _count(text)
+        return found + self._pattern.add.get(name, 0.0) if found is not None else None
 
     def _metrics(self, text: str, match: re.Match[str], groups: Mapping[str, str]) -> dict[str, float]:
         found: dict[str, float] = {}

@@ -9,10 +9,14 @@ from datetime import datetime
 from host_reporter.formats.events import MAX_TIME
 
 NUMBER = (
-    r"[-+]?(?:(?:\d++(?:[,_]\d++)*+(?:\.\d++)?|\.\d++)(?:[eE][-+]?\d++)?(?:[kKMGB](?![A-Za-z]))?%?"
+    r"[-+]?(?:(?:\d++(?>(?:[,_]\d++)*)(?:\.\d++)?|\.\d++)(?:[eE][-+]?\d++)?(?:[kKMGB](?![A-Za-z]))?%?"
     r"|(?i:nan|inf(?:inity)?)(?![A-Za-z]))"
 )
-"""A regular expression for a number in a preset's pattern. ``number`` reads what it matches. It needs linear time."""
+"""A regular expression for a number in a preset's pattern. ``number`` reads what it matches. It needs linear time.
+
+Before Python 3.11.5 a possessive group takes characters of a repetition that fails
+(https://github.com/python/cpython/issues/106052): the comma of ``10, ``. So its group is atomic.
+"""
 
 
 _SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}

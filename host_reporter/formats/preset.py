@@ -64,6 +64,13 @@ class Pattern:
     """Whether such a line ends the run."""
     diverged: bool = False
     """Whether such a line says that the run has diverged."""
+    begun: bool = False
+    """Whether the program writes such a line when it begins. If it counts from near its start then, a new run begins;
+    else the run goes on from a checkpoint. The line needs no groups."""
+    lasting: bool = False
+    """Whether a metric of the validation stands in all lines until the next validation: only a new value counts."""
+    add: Mapping[str, float] = field(default_factory=dict)
+    """What is added to the numbers of groups: ``{"iteration": 1}`` where the first step has the number 0."""
 
 
 Names = str | tuple[str, ...]
@@ -112,6 +119,8 @@ class Preset:
     """Which fields of a record mean what. Of several, the first one counts whose ``needs`` the record has."""
     directions: Mapping[str, Direction] = field(default_factory=dict)
     """The directions of metrics whose names do not say it."""
+    validates: bool = True
+    """Whether a validation's first metric takes the place of one of the training. A guess may take a word wrongly."""
     files: tuple[str, ...] = ()
     """Names that such files have, as shell patterns: ``trainer_state.json``."""
     beats: tuple[str, ...] = ()

@@ -33,6 +33,10 @@ class Reading:
     """When, in seconds since the epoch."""
     diverged: bool = False
     ended: bool = False
+    begun: bool = False
+    """The program begins here, or goes on from a checkpoint."""
+    lasting: bool = False
+    """A metric of the validation may be the one of an earlier line."""
 
     @property
     def counts(self) -> bool:
@@ -47,7 +51,9 @@ def counted(
     time: float | None = None,
     diverged: bool = False,
     ended: bool = False,
+    begun: bool = False,
+    lasting: bool = False,
 ) -> Reading:
     """Returns a reading whose NUMBERS come from a mapping."""
     iteration, epoch, epochs, step, of, total = (counters.get(name) for name in NUMBERS)
-    return Reading(iteration, epoch, epochs, step, of, total, metrics, time, diverged, ended)
+    return Reading(iteration, epoch, epochs, step, of, total, metrics, time, diverged, ended, begun, lasting)

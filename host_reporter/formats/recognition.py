@@ -40,8 +40,8 @@ class Look(NamedTuple):
 class Recognition:
     """Looks at lines, and chooses. ``chosen`` is the preset so far; ``is_guess``: no line proves it.
 
-    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides. While the preset is a guess, what the
-    others read in the latest lines is kept, for the one that may be proven.
+    ``look`` changes nothing, and may be ended in the middle. ``accept`` decides. While the preset is a guess, or others
+    may replace it, what those read in the latest lines is kept for them.
     """
 
     matchers: Mapping[str, Matcher]
@@ -78,7 +78,7 @@ class Recognition:
     def accept(self, look: Look) -> list[Reading]:
         """Returns what is to be counted: the line's reading, or those of the lines before, too, by a new choice."""
         self._missed = 0 if look.readings else self._missed + 1
-        if self.is_guess:
+        if self.is_guess or len(self._watched) > 1:
             self._hold(look)
         if self.chosen is None:
             if look.sure:

@@ -13,7 +13,7 @@ MAX_PAIRS = 200
 
 _WORD = r"[A-Za-z_][\w./@-]*+"
 _PAIR = re.compile(
-    rf"(?<![\w./@%-])(?P<name>{_WORD}(?: [A-Za-z_(][\w./@()-]*+){{0,3}}+)[\"']?\s{{0,8}}+[:=]\s{{0,8}}+"
+    rf"(?<![\w./@%-])(?P<name>{_WORD}(?>(?: [A-Za-z_(][\w./@()-]*+){{0,3}}))[\"']?\s{{0,8}}+[:=]\s{{0,8}}+"
     rf"(?P<value>{NUMBER})(?![\w:])"
 )
 _QUOTED = re.compile(

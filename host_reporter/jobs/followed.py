@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from typing import Protocol
 
 from controller.model import Progress
@@ -198,7 +199,7 @@ class Followed:
             elif isinstance(event, Targeted):
                 self._declare_target(event)
             elif isinstance(event, Described):
-                self._describe(event)
+                self._describe(event, points)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -221,7 +222,7 @@ class Followed:
             elif isinstance(event, Targeted):
                 self._declare_target(event)
             elif isinstance(event, Described):
-                self._describe(event)
+                self._describe(event, points)
             elif isinstance(event, Diverged):
                 self._has_diverged = True
             else:
@@ -287,12 +288,19 @@ class Followed:
             self._target = targeted.target
             self._is_spec_reported &= self.file.spec.target is not None
 
-    def _describe(self, described: Described) -> None:
-        """Note what the progress says of the job. It is no news where the job file says all of it."""
+    def _describe(self, described: Described, points: list[Progress]) -> None:
+        """Note what the progress says of the job. It is no news where the job file says all of it.
+
+        If its metric is another one than before, the values of the points so far are none of it.
+        """
         before, self._described = self._described, described
         spec = self.file.spec
-        if spec is not None and described_spec(spec, before) != described_spec(spec, described):
-            self._is_spec_reported = False
+        if spec is None or (known := described_spec(spec, before)) == (found := described_spec(spec, described)):
+            return
+        self._is_spec_reported = False
+        if before.metric is not None and known.metric != found.metric:
+            points[:] = map(_without_metric, points)
+            self._held = list(map(_without_metric, self._held))
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
@@ -308,3 +316,7 @@ class Followed:
         believed = self._filter.accept(progress, self._length)
         self.complaint = self.complaint or self._filter.complaint
         return believed
+
+
+def _without_metric(point: Progress) -> Progress:
+    return replace(point, metric=None)

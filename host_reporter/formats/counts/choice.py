@@ -21,12 +21,15 @@ class Wanted:
     directions: Mapping[str, Direction] = field(default_factory=dict)
     iterations: float | None = None
     """The length of the run."""
+    validates: bool = False
+    """Whether a validation's first metric takes the place of one of the training."""
 
 
 class MetricChoice:
     """Chooses the metric at the first line that has one, and keeps it, so that a run's curve is of one metric.
 
-    Of several on that line: the declared one, else validation before training, else a loss, else the first one.
+    Only the first metric of a validation takes the place of one of the training, unless it is a final one. Of several
+    on that line: the declared one, else validation before training, else a loss, else the first one.
     ``seen`` are the names of all metrics so far.
     """
 
@@ -43,18 +46,32 @@ class MetricChoice:
         return wanted.directions.get(name) or names.direction(name)
 
     @property
+    def is_validation(self) -> bool:
+        """Whether the chosen metric is of data that is not trained on."""
+        return self.name is not None and names.is_validation(self.name)
+
+    @property
     def direction(self) -> Direction | None:
         """The direction of the chosen metric."""
         return None if self.name is None else self.direction_of(self.name)
 
-    def pick(self, metrics: Mapping[str, float]) -> float | None:
-        """Returns the value of the run's metric; None where the line does not have it."""
+    def pick(self, metrics: Mapping[str, float], *, is_late: bool = False) -> float | None:
+        """Returns the value of the run's metric; None where the line does not have it.
+
+        ``is_late``: the run is near its end.
+        """
         for name in metrics:
             if len(self.seen) < MAX_NAMES:
                 self.seen[name] = None
-        if self.name is None:
+        if self.name is None or (not is_late and self._turns(metrics)):
             self.name = self.best(metrics)
         return None if self.name is None else metrics.get(self.name)
+
+    def _turns(self, metrics: Mapping[str, float]) -> bool:
+        """Returns whether the line has the first metric of a validation, after a metric of the training was chosen."""
+        if not self._wanted.validates or self._wanted.metric is not None or self.is_validation:
+            return False
+        return any(names.is_validation(name) and self.direction_of(name) is not None for name in metrics)
 
     def best(self, metrics: Mapping[str, float]) -> str | None:
         """Returns which of several metrics would be chosen; None where none is known."""

@@ -6,6 +6,7 @@ import math
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.choice import MetricChoice, Wanted
+from host_reporter.formats.counts.other_loops import OtherLoops
 from host_reporter.formats.counts.position import Position
 from host_reporter.formats.events import MAX_ITERATION, MAX_METRIC, Described, Diverged, Ended, Event, Point
 from host_reporter.formats.reading import Reading
@@ -15,6 +16,9 @@ NEAR_START = 0.05
 
 SLACK = 2.0
 """A run may have at most so many times the length that its lines tell."""
+
+LATE = 0.9
+"""A validation that comes first when this share of the run is done is a final one, and makes no curve."""
 
 LEAP = 1000.0
 """An iteration above so many times the highest one before is a leap."""
@@ -42,10 +46,11 @@ class Counter:
         self._declared_length = wanted.iterations
         self._preset, self._is_guess = preset, is_guess
         self._new_file: Position | None = None
+        self._is_file_new = False
         self._begin_run()
 
     def _begin_run(self) -> None:
-        self._position = Position()
+        self._position, self._loops = Position(), OtherLoops()
         self._highest: float | None = None
         self._first_iteration = 0.0
         self._first: Reading | None = None
@@ -56,6 +61,7 @@ class Counter:
         self._descriptions = 0
         self._is_read_again = False
         self._leap: float | None = None
+        self._last: float | None = None
 
     @property
     def metric(self) -> str | None:
@@ -74,6 +80,7 @@ class Counter:
     def begin_file(self) -> None:
         """The next readings are of a file that was begun anew, or of another one."""
         self._new_file = Position() if self._highest is not None else None
+        self._is_file_new = True
 
     def problem(self) -> str | None:
         """Returns what a person should know, if anything."""
@@ -82,12 +89,17 @@ class Counter:
     def count(self, reading: Reading) -> list[Event]:
         """Returns the events of one reading."""
         events: list[Event] = []
-        if self._new_file is not None and reading.counts:
+        if reading.begun:
+            self.begin_file()
+            self._is_file_new = False
+        if self._new_file is not None and (reading.counts or reading.total is not None):
             begin = self._new_file.advance(reading)
             if begin is None:
-                # The head of an epoch: it says where the run is with the steps after it.
+                # The head of an epoch or of the run: it says where the run is with the steps after it.
                 return []
             events += self._begin_file(reading, self._new_file, begin)
+        if self._loops.has(reading, self._position.total, self._highest):
+            return events
         if self._first is None and reading.counts:
             self._first = reading
         events += self._point(reading)
@@ -97,12 +109,17 @@ class Counter:
         return events
 
     def _begin_file(self, reading: Reading, position: Position, begin: float) -> list[Event]:
-        """The first reading of a new file: of the same lines once more, of a new run, or of the same run."""
+        """The first reading of a new file: of the same lines once more, of a new run, or of the same run.
+
+        Or of a program that has begun again in the same file.
+        """
         self._new_file, self.complaint = None, None
-        if self._first is not None and _is_same(self._first, reading):
+        if self._is_file_new and self._first is not None and _is_same(self._first, reading):
             self._position, self._is_read_again = position, True
             return []
         if not self._is_near_start(position, begin):
+            self._position.expect(position.total)
+            self._loops = OtherLoops()
             return []
         self._begin_run()
         self._position = position
@@ -117,9 +134,11 @@ class Counter:
 
     def _point(self, reading: Reading) -> list[Event]:
         iteration = self._position.advance(reading)
-        value = self._choice.pick(reading.metrics)
+        before, value = self._choice.name, self._choice.pick(reading.metrics, is_late=self._is_late)
+        if self._choice.name != before:
+            self._waiting = None
         diverged = _diverges(reading, value)
-        metric = self._usable(value)
+        metric = self._usable(self._news(value) if reading.lasting else value)
         described = self._describe()
         if iteration is None or not 0 <= iteration <= MAX_ITERATION:
             return described + self._without_step(metric, reading, diverged=diverged)
@@ -135,7 +154,7 @@ class Counter:
         if self._highest is None:
             self._first_iteration = iteration
         self._highest = iteration
-        if self._steps_come_first is None and metric is None and not reading.metrics:
+        if self._steps_come_first is None:
             self._steps_come_first = True
         return [*described, Point(iteration, metric, reading.time, diverged)]
 
@@ -175,6 +194,18 @@ class Counter:
         elif metric is not None and self._highest is not None:
             return [Point(self._highest, metric, reading.time, diverged)]
         return [Diverged()] if diverged else []
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the run is near its end, as far as its lines tell its length."""
+        length = self._declared_length or self._position.length
+        return length is not None and self._highest is not None and self._highest >= LATE * length
+
+    def _news(self, value: float | None) -> float | None:
+        """Returns a value unless it is that of the last validation."""
+        is_old = value == self._last and self._choice.is_validation
+        self._last = value if value is not None else self._last
+        return None if is_old else value
 
     def _usable(self, value: float | None) -> float | None:
         """Returns the metric's value if it can be reported; without its direction it would mislead."""
@@ -226,8 +257,12 @@ def handed_over(events: list[Event], reported: float, highest: float) -> list[Ev
     """Returns the events of a preset that was recognised late, after a guess had ``reported`` so many iterations.
 
     Where it counts lower, its ``highest`` iteration so far, its points are a new run's. Else those that were reported
-    are left out.
+    are left out, except the metrics of the last one.
     """
     if highest < reported:
         return [Ended(), *events]
-    return [event for event in events if not isinstance(event, Point) or event.iteration > reported]
+    return [event for event in events if not isinstance(event, Point) or _is_beyond(event, reported)]
+
+
+def _is_beyond(point: Point, reported: float) -> bool:
+    return point.iteration > reported or (point.iteration == reported and point.metric is not None)

@@ -29,6 +29,15 @@ class Position:
         self._turned = False
 
     @property
+    def total(self) -> float | None:
+        """How many iterations the lines say that the run has; None: they do not say it."""
+        return self._total
+
+    def expect(self, total: float | None) -> None:
+        """The run has so many iterations; None: it is to be said anew."""
+        self._total = total
+
+    @property
     def length(self) -> float | None:
         """How many iterations the run has; None: it is not known."""
         if self._total is not None:

@@ -21,9 +21,11 @@ class Declared:
     iterations: float | None = None
 
     def wanted(self, matcher: Matcher | None = None) -> Wanted:
-        """Returns it with the directions that a preset knows."""
-        directions = matcher.preset.directions if matcher is not None else {}
-        return Wanted(self.metric, self.direction, directions, self.iterations)
+        """Returns it with what a preset knows of its metrics."""
+        if matcher is None:
+            return Wanted(self.metric, self.direction, iterations=self.iterations)
+        preset = matcher.preset
+        return Wanted(self.metric, self.direction, preset.directions, self.iterations, validates=preset.validates)
 
 
 class LineReader(Protocol):

@@ -234,7 +234,7 @@ def _guess(kind: Kind, fields: tuple[str, ...]) -> Matcher | None:
     if not iteration and not epoch:
         return None
     guessed = Fields(iteration=iteration, epoch=epoch, time=of(_TIME))
-    return Matcher(Preset(name=GENERAL, title="", source="recorded", kind=kind, fields=guessed))
+    return Matcher(Preset(name=GENERAL, title="", source="recorded", kind=kind, fields=guessed, validates=False))
 
 
 def _plain(name: str) -> str:

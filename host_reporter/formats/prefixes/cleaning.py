@@ -12,6 +12,8 @@ MAX_PREFIXES = 4
 """Take at most so many prefixes from a line."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+[@-~]|\][^\x07\x1b]{0,500}+(?:\x07|\x1b\\)|[@-Z\\^_])")
+_UP = re.compile(r"\x1b\[\d{0,4}A")
+"""The cursor goes up: what stands before it is of a line below, such as a bar inside another one."""
 _CONTROLS = re.compile(r"[\x00-\x07\x0b-\x1f\x7f]")
 
 _RANKS = (
@@ -82,6 +84,7 @@ class Cleaner:
 def plain(text: str) -> str:
     """Returns what a terminal would show in the end: without colours, with backspaces carried out."""
     if "\x1b" in text:
+        text = _UP.split(text)[-1]
         text = _ESCAPES.sub("", text)
     if "\r" in text:
         text = text.rstrip("\r").rpartition("\r")[2]

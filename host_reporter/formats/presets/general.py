@@ -16,7 +16,7 @@ _COUNTER = re.compile(
     rf"(?:\s{{0,2}}(?:/|of)\s{{0,8}}(?P<of>{NUMBER}))?"
 )
 _NO_COUNTER = re.compile(
-    r"(?i)(?:num(?:ber)?|total|max(?:imum)?|min(?:imum)?|warm-?up|every|per|of|each|sav\w{0,5}|log\w{0,5})"
+    r"(?i)(?:num(?:ber)?|total|max(?:imum)?|min(?:imum)?|warm-?up|every|per|of|each|sav\w{0,5}|log\w{0,5}|accumulation)"
     r"(?:[ _](?:of|optimi[sz]ation|train(?:ing)?|gradient))?[ _]?$"
 )
 """What stands before a number of settings, not of progress: ``Total optimization steps = 345``."""
@@ -39,6 +39,10 @@ _METRIC = re.compile(r"(?<![\w./@-])[A-Za-z_][\w./@-]{0,60}+")
 _OTHER_LOOPS = re.compile(
     r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity)\b"
 )
+_LOADING = re.compile(
+    r"(?i)\b(?:datasets?|splits?|shards?|files?|map|(?:token|download|load|process|convert|writ|sav|filter|cach)\w{0,6})\b"
+)
+"""What a bar says of what is done before and after a training."""
 _TRAINING = re.compile(r"(?i)(?<![a-z])train")
 _ENOUGH = 12
 
@@ -69,7 +73,7 @@ def _counters(text: str, *, is_other: bool, has_metrics: bool) -> dict[str, floa
         if _NO_COUNTER.search(text[max(0, match.start() - 40) : match.start()]) is None:
             _note(counters, match["name"].lower(), finite(match["value"]), finite(match["of"]))
     if "step" not in counters and not is_other:
-        if (bar := _first(_BARS, text)) is not None:
+        if (bar := _first(_BARS, text)) is not None and _LOADING.search(text[: bar.start()]) is None:
             counters |= {"step": finite(bar["step"]), "of": finite(bar["of"]), "bar": None}
         elif has_metrics and "epoch" not in counters and (leading := _LEADING.match(text)) is not None:
             counters["step"] = finite(leading["step"])
@@ -112,4 +116,5 @@ PRESET = Preset(
     title="Names that all logs use",
     source="recorded",
     read=read,
+    validates=False,
 )

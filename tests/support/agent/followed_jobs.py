@@ -24,6 +24,7 @@ class Recorder:
         self.calls: list[tuple[str, str, object]] = []
         self._running: set[str] = set()
         self.specs: dict[str, list[JobSpec | None]] = {}
+        self.added: list[Progress] = []
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         self._running.add(job)
@@ -33,6 +34,7 @@ class Recorder:
     def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running
         self.calls.append(("add", job, [point.iteration for point in points]))
+        self.added += points
 
     def diverge(self, job: str) -> None:
         assert job in self._running

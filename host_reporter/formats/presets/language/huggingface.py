@@ -1,7 +1,7 @@
 """Hugging Face's Trainer: dicts that it prints, and its progress bar.
 
 ``{'loss': 2.5, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 0.02}``. Later versions print the values in quotes.
-The bar says how many steps are done; without it, the lines count epochs.
+The bar says how many steps are done; without it, the lines count epochs. LLaMA-Factory's output is the same.
 """
 
 from __future__ import annotations
@@ -9,16 +9,26 @@ from __future__ import annotations
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.preset import Fields, Pattern, Preset
 
+DICT = r"\{['\"](?:eval_\w{1,60}|loss|train_runtime)['\"]: .{1,1500}['\"]epoch['\"]:"
+"""Some line of each such log matches it."""
+
+PATTERNS = (
+    Pattern(regex=rf"^\s{{0,3}}\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?P<step>{NUMBER})/(?P<total>{NUMBER}) \["),
+    Pattern(regex=rf"\bTotal optimization steps = (?P<total>{NUMBER})"),
+    Pattern(regex=r"\*{5} Running training \*{5}", begun=True),
+)
+"""They read what the Trainer logs beside the dicts."""
+
 PRESET = Preset(
     name="huggingface",
     title="Hugging Face Trainer",
     source="https://huggingface.co/docs/transformers/main_classes/callback#transformers.PrinterCallback",
-    marks=r"\{['\"](?:eval_|train_)?(?:loss|runtime)['\"]: .{1,400}['\"]epoch['\"]:",
+    marks=DICT,
     fields=(
         Fields(needs=("epoch", "loss", "learning_rate"), epoch="epoch"),
         Fields(needs=("epoch", "eval_runtime"), epoch="epoch"),
+        Fields(needs=("epoch", "train_runtime"), epoch="epoch", metrics=()),
     ),
-    patterns=(
-        Pattern(regex=rf"^\s{{0,3}}\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?P<step>{NUMBER})/(?P<total>{NUMBER}) \["),
-    ),
+    patterns=PATTERNS,
+    beats=("deepspeed",),
 )

@@ -85,6 +85,14 @@ def test_what_the_pattern_matches_is_a_number_or_none(text: str) -> None:
         assert number(match.group()) is None or isinstance(number(match.group()), float)
 
 
+@pytest.mark.parametrize(("text", "found"), [("10, ", "10"), ("1,234, ", "1,234"), ("5_", "5"), ("12.5,", "12.5")])
+def test_the_pattern_leaves_the_sign_behind_a_number(text: str, found: str) -> None:
+    match = re.match(NUMBER, text)
+    assert match is not None
+    assert match.group() == found
+    assert re.match(NUMBER + re.escape(text.removeprefix(found)), text)
+
+
 def test_a_time_is_seconds_milliseconds_or_a_date() -> None:
     assert moment("1714564800.5") == 1714564800.5
     assert moment(1714564800500) == 1714564800.5

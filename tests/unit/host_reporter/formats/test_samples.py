@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from host_reporter.formats import registry
+from host_reporter.formats.prefixes.cleaning import Cleaner
 from tests.support.agent.logs import SAMPLES, parsed
 
 
@@ -24,6 +26,16 @@ def test_a_sample_is_recognised_and_read(name: str) -> None:
             tuple(point) for point in expected["points"]
         ]
         assert found.problem is None
+
+
+@pytest.mark.parametrize("name", sorted(registry.available()))
+def test_a_sample_proves_no_other_preset_than_those_it_is_built_on(name: str) -> None:
+    presets = registry.available()
+    for sample in SAMPLES.glob(f"{name}.log"):
+        for line in re.split(r"[\r\n]+", sample.read_text()):
+            text = (Cleaner().feed(line) or pytest.fail()).text
+            sure = {other.name for other in presets.values() if other.is_sure(text, other.read(text))}
+            assert sure - {name} <= set(presets[name].preset.beats), line
 
 
 def test_all_presets_can_be_used_and_say_where_their_format_is_documented() -> None:

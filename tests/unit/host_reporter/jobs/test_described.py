@@ -46,6 +46,21 @@ def test_a_name_is_cut_and_cleaned_for_the_wire() -> None:
     assert described_spec(JobSpec(), Described("thing", None, None)) == JobSpec()
 
 
+def test_values_of_the_training_are_none_of_the_validation(world: World) -> None:
+    world.job(progress={"log": str(world.log)})
+    world.log.write_text(
+        "".join(f"iter {s}: loss 9.5, time 52.83ms, mfu 7.05%\n" for s in (0, 1, 2))
+        + "".join(f"step {s}: train loss 9, val loss {v}\n" for s, v in ((4, 5), (5, 4)))
+    )
+    world.start()
+    wait_until(lambda: 5 in world.receiver.points("a"))
+    spec = world.receiver.specs["a"][-1]
+    assert spec is not None
+    assert spec.metric == MetricSpec(name="val loss", direction="min")
+    added = [(point.iteration, point.metric) for point in world.receiver.added]
+    assert added == [(1, None), (2, None), (3, None), (4, 5), (5, 4)]
+
+
 def test_a_job_is_registered_anew_with_what_its_log_says(world: World) -> None:
     world.job(progress={"log": str(world.log)})
     world.start()

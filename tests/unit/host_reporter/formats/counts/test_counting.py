@@ -89,8 +89,57 @@ def test_of_several_metrics_the_declared_one_else_validation_else_loss() -> None
 
 
 def test_the_metric_of_a_run_stays() -> None:
-    lines = [Reading(iteration=1, metrics={"loss": 2}), Reading(iteration=2, metrics={"val_loss": 3, "loss": 1})]
+    lines = [Reading(iteration=1, metrics={"loss": 2}), Reading(iteration=2, metrics={"accuracy": 3, "loss": 1})]
     assert points(*lines) == [(1, 2), (2, 1)]
+
+
+TURNS = Wanted(validates=True)
+
+
+def test_only_the_first_validation_takes_the_place_of_the_training() -> None:
+    lines = [
+        Reading(iteration=1, metrics={"loss": 2}),
+        Reading(iteration=5, metrics={"val_loss": 3, "loss": 1}),
+        Reading(iteration=6, metrics={"loss": 1}),
+        Reading(iteration=10, metrics={"val_accuracy": 0.5, "val_loss": 2}),
+    ]
+    assert points(*lines, wanted=TURNS) == [(1, 2), (5, 3), (6, None), (10, 2)]
+    assert described(*lines, wanted=TURNS).metric == "val_loss"
+    assert described(*lines, wanted=Wanted("loss", validates=True)).metric == "loss"
+
+
+def test_a_validation_at_the_end_alone_leaves_the_curve_of_the_training() -> None:
+    lines = [Reading(iteration=i, total=100, metrics={"loss": 100 / i}) for i in (50, 100)]
+    final = Reading(iteration=100, total=100, metrics={"eval_loss": 3})
+    assert points(*lines, final, wanted=TURNS) == [(50, 2), (100, 1)]
+
+
+def test_a_value_of_a_validation_that_stays_in_the_lines_counts_once() -> None:
+    lines = [Reading(iteration=i, metrics={"val_loss": v}, lasting=True) for i, v in ((1, 3), (2, 3), (3, 2), (4, 2))]
+    assert points(*lines, wanted=TURNS) == [(1, 3), (2, None), (3, 2), (4, None)]
+
+
+def test_a_loop_of_another_length_is_none_of_the_run() -> None:
+    run = [Reading(step=s, total=60) for s in (10, 20)]
+    other = [Reading(step=s, total=1000) for s in (0, 30, 900)]
+    counter = Counter(Wanted())
+    events = [event for reading in (*run, *other, Reading(step=30, total=60)) for event in counter.count(reading)]
+    assert [event.iteration for event in events if isinstance(event, Point)] == [10, 20, 30]
+    assert [event.iterations for event in events if isinstance(event, Described)] == [60]
+    assert counter.problem() is None
+
+
+def test_a_program_that_begins_again_begins_a_run_or_goes_on_from_a_checkpoint() -> None:
+    first = [Reading(iteration=i, metrics={"loss": 2}) for i in (10, 500, 1000)]
+    head = [Reading(begun=True), Reading(total=2000)]
+    anew = counted(Reading(begun=True), Reading(total=1000), *first, *head, *first)
+    assert anew.count(Ended()) == 1
+    assert [e.iterations for e in anew if isinstance(e, Described)][-1] == 2000
+    resumed = counted(*first, *head, Reading(iteration=1010, total=2000))
+    assert Ended() not in resumed
+    assert resumed[-1] == Point(1010)
+    # Another rank writes the same head somewhat later.
+    assert Ended() not in counted(first[0], Reading(begun=True), Reading(iteration=20))
 
 
 def test_a_direction_that_is_not_known_is_said_and_never_assumed() -> None:
@@ -107,6 +156,9 @@ def test_a_direction_that_is_not_known_is_said_and_never_assumed() -> None:
 def test_a_metric_waits_for_its_step_or_belongs_to_the_step_before() -> None:
     def loss(value: float) -> Reading:
         return Reading(metrics={"loss": value})
+
+    first = Reading(iteration=1, metrics={"loss": 9})
+    assert points(first, loss(3), Reading(iteration=2)) == [(1, 9), (1, 3), (2, None)]
 
     def step(value: float) -> Reading:
         return Reading(step=value)
@@ -161,7 +213,7 @@ def test_a_file_that_is_written_again_from_its_start_is_the_same_run() -> None:
     for i in (10, 500, 1000):
         counter.count(Reading(iteration=i, metrics={"loss": i}))
     counter.begin_file()
-    again = [Reading(iteration=i, metrics={"loss": i, "val_loss": 2 * i}) for i in (10, 500, 1000, 1500)]
+    again = [Reading(iteration=i, metrics={"loss": i, "accuracy": 2 * i}) for i in (10, 500, 1000, 1500)]
     assert [event for reading in again for event in counter.count(reading)] == [Point(1500, 1500)]
 
 
