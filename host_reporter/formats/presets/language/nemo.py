@@ -29,4 +29,5 @@ PRESET = Preset(
             lasting=True,
         ),
     ),
+    beats=("lightning",),
 )
