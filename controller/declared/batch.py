@@ -30,6 +30,7 @@ class JobPart(NamedTuple):
     ended: bool
     as_of: float | None
     diverged: bool
+    unread: str | None
 
 
 class FlowPart(NamedTuple):
@@ -91,6 +92,7 @@ class Batch:
                     part.ended,
                     part.as_of,
                     part.diverged,
+                    part.unread,
                 )
                 for part in report.jobs
             ],

@@ -101,6 +101,8 @@ def merge_job_part(job: JobRecord, part: JobPart, origin: BatchOrigin) -> Steps[
         job.merge_sent(origin.host, f"{origin.session}:{part.counter}", part.sent_bytes)
     if part.diverged and is_of_run:
         job.diverge()
+    if part.unread is not None and is_of_run:
+        job.note_unread(origin.host, part.unread)
     # An agent that only counts a job's bytes does not know how the job fares.
     is_witness = part.followed or part.ended or part.sent_bytes is None
     if accepted or (is_witness and is_of_run):

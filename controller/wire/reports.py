@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from controller.wire.base import Bytes, Iterations, Message, MetricValue, Name, Seconds, TcpPort
+from controller.wire.base import PRINTABLE_PATTERN, Bytes, Iterations, Message, MetricValue, Name, Seconds, TcpPort
 from controller.wire.jobs import FlowSpec
 
 MAX_FLOWS = 4096
@@ -23,6 +23,9 @@ MAX_BATCH_LINKS = 16_384
 
 MAX_PEERS = 4096
 """Allow this many peers of a job at one host."""
+
+MAX_UNREAD = 400
+"""Allow so many characters of a reason why a job's output cannot be read."""
 
 MAX_POINTS = 10_000
 """Allow this many points of progress in one batch, over all its jobs."""
@@ -56,6 +59,9 @@ class JobReport(Message):
     """Whether the job has ended."""
     diverged: bool = False
     """Whether this run has diverged: its metric or its loss is no finite number. It stays so until the next run."""
+    unread: Annotated[str, StringConstraints(max_length=MAX_UNREAD, pattern=PRINTABLE_PATTERN)] | None = None
+    """Why the agent cannot read the progress in the job's output, and how many lines it did not understand. The lines
+    themselves stay on the host. Empty: it can. null: as it was reported last."""
     as_of: Seconds | None = None
     """The time of the news by the host's clock, when the job ended or the bytes were counted. null: when the batch was
     sent. It distinguishes a late end from the end of the job's next run."""

@@ -34,7 +34,7 @@ VALIDATION_WORDS = _table("val valid validation eval evaluation test testing dev
 NO_METRIC_WORDS = _table(
     "lr learning scale scaler norm gnorm grad weight coef coefficient time seconds sec ms eta speed throughput "
     "memory mem samples tokens wps ups runtime runtimes elapsed count number best params beta alpha "
-    "early patience minimum maximum std"
+    "early patience minimum maximum std rank code save modules"
 )
 """Words of a name that say that its value does not measure how good the model is."""
 

@@ -115,7 +115,8 @@ class Preset:
     title: str
     """The program, for people."""
     source: str
-    """The address of the public page that documents the format, or "recorded"."""
+    """The address of the public page that documents the format, or "recorded": its sample is of a real run. The
+    general preset, which is of no one program, has none."""
     kind: Kind = Kind.LINES
     marks: str | None = None
     """A regular expression that matches some line of each such log, and no line of others."""

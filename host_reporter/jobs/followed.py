@@ -9,6 +9,7 @@ from typing import Protocol
 
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
+from controller.wire.reports import MAX_UNREAD
 from host_reporter.jobs.described import described_spec
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.naming import named, user_of
@@ -35,6 +36,9 @@ class Receiver(Protocol):
 
     def diverge(self, job: str) -> None:
         """The run of a declared job has diverged."""
+
+    def note_unread(self, job: str, reason: str) -> None:
+        """Why the progress of a declared job cannot be read, without a line of it; empty: it can."""
 
     def end(self, job: str) -> None:
         """Note that a declared job has ended."""
@@ -63,6 +67,11 @@ class Receivers:
         """Call ``diverge`` of each receiver."""
         for receiver in self._receivers:
             receiver.diverge(job)
+
+    def note_unread(self, job: str, reason: str) -> None:
+        """Call ``note_unread`` of each receiver."""
+        for receiver in self._receivers:
+            receiver.note_unread(job, reason)
 
     def end(self, job: str) -> None:
         """Call ``end`` of each receiver."""
@@ -104,6 +113,7 @@ class Followed:
         self._staged = Staged(None)
         self._target: float | None = None
         self._described = Described()
+        self._unread: str | None = None
         self._is_spec_reported = True
         self._spec_reported_at = float("-inf")
         self._held: list[Progress] = []
@@ -149,6 +159,14 @@ class Followed:
         """Report at once what waits for the next report of a stage or a target, because the agent stops."""
         if self.declared and not self._is_spec_reported:
             self._report_held(receiver)
+
+    def report_unread(self, problem: str | None, receiver: Receiver) -> None:
+        """Report that its progress cannot be read, and how many lines, or that it can again."""
+        if not self.declared or problem == self._unread:
+            return
+        self._unread = problem
+        reason = f"{problem} ({self.source.unmatched} lines so far)" if problem is not None else ""
+        receiver.note_unread(self.file.id, "".join(filter(str.isprintable, reason))[:MAX_UNREAD])
 
     def end(self, receiver: Receiver) -> None:
         """Report that its run has ended, if it had begun."""
@@ -259,6 +277,7 @@ class Followed:
         self._filter = PlausibilityFilter()
         self._staged, self._target, self._is_spec_reported = Staged(None), None, True
         self._described = Described()
+        self._unread = None
         self._has_diverged = self._is_divergence_reported = False
         self._spec_reported_at = float("-inf")
         self._held = []

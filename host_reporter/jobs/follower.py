@@ -277,8 +277,10 @@ class Follower:
         problem = job.source.problem()
         if problem is None:
             self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
+            job.report_unread(None, self._receiver)
         elif job.source.has_begun or job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
+            job.report_unread(problem, self._receiver)
         if job in self._leaving and job.source.is_there:
             self._finish(job)
         return more

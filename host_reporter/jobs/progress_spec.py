@@ -184,7 +184,8 @@ def _source(spec: MetricSource, path: Path, declared: Declared) -> ProgressSourc
     location = Location(path, str(path), _kind(spec))
     own = _own_reader(spec, declared)
     if own is not None:
-        return NewestSource(path, lambda found: Source(Tail(found), own), at_once=True)
+        # What a wildcard finds is no link: another user than the job file's may have put it there.
+        return NewestSource(path, lambda found: Source(Tail(found, follow_links=found == path), own), at_once=True)
     matcher = registry.of_name(spec.format) if spec.format != registry.AUTO else None
     return auto_source(location, Wish(matcher, declared, spec.end_pattern))
 

@@ -102,6 +102,9 @@ class TensorLights:
     def diverge(self, job: str) -> None:
         """Nor does what it says of the metric."""
 
+    def note_unread(self, job: str, reason: str) -> None:
+        """Nor does what cannot be read."""
+
     def end(self, job: str) -> None:
         """Note that a job has ended."""
         self._seen.pop(job, None)

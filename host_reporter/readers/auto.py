@@ -52,7 +52,12 @@ ANY = Wish()
 
 def auto_source(location: Location, wish: Wish = ANY) -> ProgressSource:
     """Returns the source of what is at the location. It recognises the preset by itself, unless ``wish`` names one."""
-    if location.path.exists():
+    try:
+        is_there = location.path.exists()
+    except OSError:
+        # It may not be looked at; the source that waits for it says why.
+        is_there = False
+    if is_there:
         return _movable(location, wish)
     return NewestSource(location.path, lambda path: _movable(_at(location, path), wish), shown=location.shown)
 

@@ -49,6 +49,7 @@ class Run:
     pending: list[Progress] = field(default_factory=list)
     kept: list[Progress] = field(default_factory=list)
     diverged: bool = False
+    unread: str | None = None
     ended: bool = False
     ended_at: float | None = None
     threshold: Threshold | None = None
@@ -139,6 +140,12 @@ class Backlog:
         run = self._current[job]
         if not run.diverged:
             run.diverged, run.is_reported = True, False
+
+    def note_unread(self, job: str, reason: str) -> None:
+        """Why the progress of a declared job cannot be read; empty: it can."""
+        run = self._current[job]
+        if reason != (run.unread or ""):
+            run.unread, run.is_reported = reason, False
 
     def end(self, job: str, at: float | None = None) -> None:
         """A declared job has ended, ``at`` by the wall's clock; the same id may be declared again."""
@@ -296,6 +303,7 @@ class Backlog:
                 **self._counted(run.job),
                 followed=True,
                 diverged=run.diverged,
+                unread=run.unread,
                 ended=over,
                 # A late report of this end must not end the job's next run.
                 as_of=run.ended_at if over else None,

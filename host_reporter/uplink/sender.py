@@ -100,6 +100,10 @@ class Sender:
         """The run of a declared job has diverged."""
         self._update(lambda: self._backlog.diverge(job))
 
+    def note_unread(self, job: str, reason: str) -> None:
+        """Why the progress of a declared job cannot be read; empty: it can."""
+        self._update(lambda: self._backlog.note_unread(job, reason))
+
     def end(self, job: str) -> None:
         """Note that a declared job has ended."""
         self._update(lambda: self._backlog.end(job, time.time()))

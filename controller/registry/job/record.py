@@ -34,6 +34,9 @@ OVERRUN = 2.0
 """Believe progress up to this many times the declared iterations. A point beyond is an error, and believing it once
 would end the job's progress."""
 
+MAX_UNREAD_HOSTS = 8
+"""Remember of so many hosts why they cannot read a job's progress."""
+
 
 class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
@@ -76,6 +79,7 @@ class JobRecord:
         self.rows = 0
         self.history = History()
         self.reported_by: dict[str, bool] = {}
+        self._unread: dict[str, str] = {}
         self._sent: dict[str, SentCounts] = {}
         self._seen: OrderedDict[FlowKey, None] = OrderedDict()
         self.traffic = FoundTraffic()
@@ -205,15 +209,28 @@ class JobRecord:
             yield from texts_of(self.measured.value.demand)
         yield
 
+    def note_unread(self, host: str, reason: str) -> None:
+        """Note why a host cannot read the job's progress; empty: it can."""
+        self._unread.pop(host, None)
+        if reason and len(self._unread) < MAX_UNREAD_HOSTS:
+            self._unread[host] = reason
+
     @property
     def problems(self) -> tuple[str, ...]:
-        """Sentences about declared demand that is measured otherwise."""
+        """Sentences about declared demand that is measured otherwise, and about output that hosts cannot read."""
+        return (
+            *self._disagreements,
+            *(f"{host} cannot read its progress: {why}" for host, why in self._unread.items()),
+        )
+
+    @property
+    def _disagreements(self) -> tuple[str, ...]:
         measured = self.measured.value
         return disagreements(self.spec.demand, measured) if self.spec.demand and measured is not None else ()
 
     def check_declaration(self) -> None:
         """Log once that the declared demand is not the measured one, and once that it is again."""
-        problems = self.problems
+        problems = self._disagreements
         # The numbers change all the time; whether there is a disagreement does not.
         if bool(problems) != self.is_disputed:
             self.is_disputed = bool(problems)

@@ -68,7 +68,9 @@ class Interpreter:
 
     def look(self, line: str) -> Sight | None:
         """Returns what the presets say of a line; None: the rest of it is to come."""
-        cleaned = self._cleaner.feed(line)
+        return self._look(self._cleaner.feed(line))
+
+    def _look(self, cleaned: Cleaned | None) -> Sight | None:
         if cleaned is None:
             return None
         if self._end is not None and (end := self._end.read(cleaned.raw) or self._end.read(cleaned.text)) is not None:
@@ -122,8 +124,8 @@ class Interpreter:
         return self.counter.problem()
 
     def ends(self, line: str) -> bool | None:
-        """Returns whether a line ends the run; None: it says nothing. It changes nothing but the parts of lines."""
-        sight = self.look(line)
+        """Returns whether a line ends the run; None: it says nothing. It changes nothing."""
+        sight = self._look(Cleaner().feed(line))
         readings = list(sight.look.readings.values()) if sight is not None and sight.look is not None else []
         return any(reading.ended for reading in readings) if readings else None
 

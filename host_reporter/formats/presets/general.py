@@ -114,7 +114,7 @@ def _metrics(text: str) -> dict[str, float]:
 PRESET = Preset(
     name="general",
     title="Names that all logs use",
-    source="recorded",
+    source="",
     read=read,
     validates=False,
 )

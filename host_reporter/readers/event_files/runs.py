@@ -101,7 +101,8 @@ class EventFolders:
         """What a person should know, if anything; ``final``: no more will come."""
         if self._source is None:
             there = "there is no event file in it or below it yet (events.out.tfevents...)"
-            return f"{self._folder}: {there if self._folder.is_dir() else 'not there yet'}"
+            is_there = os.path.isdir(self._folder)  # noqa: PTH112 - Path.is_dir raises where it may not look
+            return f"{self._folder}: {there if is_there else 'not there yet'}"
         return self._source.problem(final=final)
 
     def close(self) -> None:
@@ -118,8 +119,12 @@ class EventFolders:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        # A link such as runs/latest may lead to another run later.
-        chosen = newest_folder(self._folder.resolve())
+        try:
+            # A link such as runs/latest may lead to another run later.
+            chosen = newest_folder(self._folder.resolve())
+        except (OSError, RuntimeError):
+            # It may not be looked at, or leads to itself.
+            return
         if chosen is None or (self._source is not None and chosen == self._source.folder):
             return
         if self._source is not None:

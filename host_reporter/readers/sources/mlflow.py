@@ -120,10 +120,14 @@ class MlflowSource:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        run = newest_run(self._folder)
-        if run is None or run == self._run:
+        try:
+            run = newest_run(self._folder)
+            if run is None or run == self._run:
+                return
+            metrics = _metrics(run)
+        except OSError:
+            # A folder went away meanwhile.
             return
-        metrics = _metrics(run)
         self._seen = tuple(metrics)
         name = MetricChoice(self._declared.wanted()).best(dict.fromkeys(metrics, 0.0))
         if name is None:

@@ -25,7 +25,7 @@ _SIGNS = frozenset("*?[")
 def newest(pattern: Path) -> Path | None:
     """Returns the file or folder of the pattern that was changed last; None where there is none.
 
-    A path that is no pattern, or the very name of a file, means itself.
+    A path that is no pattern, or the very name of a file, means itself. Raises OSError where it may not be looked at.
     """
     if _SIGNS.isdisjoint(str(pattern)) or pattern.exists():
         return pattern if pattern.exists() else None
@@ -55,6 +55,7 @@ class NewestSource:
         self._pattern, self._make, self._shown = pattern, make, shown or str(pattern)
         self._source: Movable | None = None
         self._path: Path | None = None
+        self._error: str | None = None
         self._looked_at = float("-inf")
         if at_once and _SIGNS.isdisjoint(str(pattern)):
             self._path, self._source = pattern, make(pattern)
@@ -122,7 +123,7 @@ class NewestSource:
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know, if anything."""
         if self._source is None:
-            return f"{self._shown}: not there yet"
+            return self._error or f"{self._shown}: not there yet"
         return self._source.problem(final=final)
 
     def close(self) -> None:
@@ -137,7 +138,12 @@ class NewestSource:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        path = newest(self._pattern)
+        try:
+            path = newest(self._pattern)
+        except OSError as error:
+            self._error = f"{self._shown}: {error.strerror}"
+            return
+        self._error = None
         if path is None or path == self._path:
             return
         self._path = path

@@ -23,6 +23,7 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, object]] = []
         self._running: set[str] = set()
+        self.unread: dict[str, list[str]] = {}
         self.specs: dict[str, list[JobSpec | None]] = {}
         self.added: list[Progress] = []
 
@@ -39,6 +40,10 @@ class Recorder:
     def diverge(self, job: str) -> None:
         assert job in self._running
         self.calls.append(("diverge", job, None))
+
+    def note_unread(self, job: str, reason: str) -> None:
+        assert job in self._running
+        self.unread.setdefault(job, []).append(reason)
 
     def end(self, job: str) -> None:
         self._running.remove(job)

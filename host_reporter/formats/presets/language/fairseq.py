@@ -13,7 +13,8 @@ PRESET = Preset(
     name="fairseq",
     title="fairseq",
     source="https://github.com/facebookresearch/fairseq/blob/main/fairseq/logging/progress_bar.py",
-    marks=r"\bnum_updates(?: |=|['\"]: )|\bvalid on '[^']{1,60}' subset\b",
+    marks=r"\bloss[= ].{1,1200}\bnum_updates[= ]\d|['\"](?:train_|valid_)?num_updates['\"]: ['\"]\d"
+    r"|\bvalid on '[^']{1,60}' subset\b",
     fields=(
         Fields(needs=("valid_num_updates", "valid_loss"), iteration="valid_num_updates", metrics=("valid_loss",)),
         Fields(needs=("num_updates", "loss"), iteration="num_updates", metrics=("loss",)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.preset import Fields, Pattern, Preset
 
-DICT = r"\{['\"](?:eval_\w{1,60}|loss|train_runtime)['\"]: .{1,1500}['\"]epoch['\"]:"
+DICT = r"\{['\"].{0,1200}?['\"](?:learning_rate|eval_runtime|train_runtime)['\"]: .{1,800}['\"]epoch['\"]:"
 """Some line of each such log matches it."""
 
 PATTERNS = (
@@ -27,7 +27,7 @@ PRESET = Preset(
     fields=(
         Fields(needs=("epoch", "loss", "learning_rate"), epoch="epoch"),
         Fields(needs=("epoch", "eval_runtime"), epoch="epoch"),
-        Fields(needs=("epoch", "train_runtime"), epoch="epoch", metrics=()),
+        Fields(needs=("epoch", "train_runtime"), epoch="epoch"),
     ),
     patterns=PATTERNS,
     beats=("deepspeed",),

@@ -16,7 +16,7 @@ PRESET = Preset(
     title="Megatron-LM, Megatron-DeepSpeed",
     source="https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py",
     marks=r"^\s{0,4}iteration\s{1,12}\d+/\s{0,12}\d+ \| (?:consumed|elapsed time per iteration)"
-    r"|validation loss at (?:iteration|the end of training)|^> building train, validation, and test datasets",
+    r"|validation loss at (?:iteration|the end of training)",
     patterns=(
         Pattern(
             regex=rf"validation loss at iteration (?P<iteration>{NUMBER})(?! on test set)[^|]{{0,40}}\|"

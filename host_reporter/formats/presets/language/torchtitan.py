@@ -12,7 +12,7 @@ PRESET = Preset(
     name="torchtitan",
     title="torchtitan",
     source="https://github.com/pytorch/torchtitan/blob/main/torchtitan/components/metrics.py",
-    marks=r"\bstep:\s{1,8}\d{1,12}\s{2}loss:\s{1,8}\S{1,20}\s{2}(?:grad_norm|memory):|^\[titan\] ",
+    marks=r"\bstep:\s{1,8}\d{1,12}\s{2}loss:\s{1,8}\S{1,20}\s{2}(?:grad_norm|memory):",
     patterns=(
         Pattern(regex=rf"{_DATE}\bvalidate {_LINE}", metric="validation loss"),
         Pattern(regex=rf"{_DATE}\b(?<!validate ){_LINE}", metric="loss"),

@@ -21,7 +21,7 @@ from tests.support.paths import DATA, ROOT
 RECORDED = DATA / "logs" / "recorded"
 FOLDERS = sorted(RECORDED.iterdir())
 OF_A_MACHINE = re.compile(
-    rb"(?<!\w)/(?:work|tmp|root|opt/wheels|opt/pypi)/|" + re.escape(str(ROOT).encode()) + rb"|" +
+    rb"(?<!\w)/(?:work|tmp|root)/|" + re.escape(str(ROOT).encode()) + rb"|" +
     rb"\b" + re.escape(socket.gethostname().encode()) + rb"\.\d"
 )  # fmt: skip
 

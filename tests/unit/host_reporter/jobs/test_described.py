@@ -74,3 +74,18 @@ def test_a_job_is_registered_anew_with_what_its_log_says(world: World) -> None:
     assert order.index("add") > len(order) - 1 - order[::-1].index("declare"), "its points come after that"
     assert len(specs) <= 3
     assert json.dumps(specs[-1].model_dump(mode="json"))
+
+
+def test_lines_that_cannot_be_read_are_reported_by_number_and_reason_alone(world: World) -> None:
+    world.log.write_text("password=abc123\n" * 150)
+    world.job(progress={"log": str(world.log)})
+    world.start()
+    wait_until(lambda: world.receiver.unread.get("a"))
+    (reason,) = world.receiver.unread["a"]
+    assert "no line so far matches a known format" in reason
+    assert "(150 lines so far)" in reason
+    assert "abc123" not in reason
+    with world.log.open("a") as log:
+        log.writelines(f"step {i} loss 0.5\n" for i in (1, 2, 3))
+    wait_until(lambda: world.receiver.unread["a"][-1] == "")
+    assert len(world.receiver.unread["a"]) == 2

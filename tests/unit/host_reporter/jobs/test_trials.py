@@ -44,6 +44,9 @@ class Recorder:
         assert job in self.running
         self.calls += [("point", job, f"{point.iteration:g}") for point in points]
 
+    def note_unread(self, job: str, reason: str) -> None:
+        pass
+
     def diverge(self, job: str) -> None:
         self.calls.append(("diverge", job))
 

@@ -223,6 +223,25 @@ def test_a_file_of_another_user_a_pipe_and_a_link_are_not_read(tmp_path: Path) -
     assert points(auto_source(at(tmp_path / "link", follow_links=False))) == []
 
 
+def test_a_path_that_cannot_be_looked_at_is_said_and_raises_nothing(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 300)
+    for location in (at(path), at(path / "*.log"), at(path, kind="tensorboard"), at(path, kind="mlflow")):
+        source = auto_source(location)
+        source.aim()
+        assert events(source) == []
+        assert source.problem() is not None
+        source.close()
+    assert "File name too long" in str(_problem_of(path))
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert _problem_of(tmp_path / "loop") is not None
+
+
+def _problem_of(path: Path) -> str | None:
+    source = auto_source(at(path))
+    events(source)
+    return source.problem()
+
+
 def test_a_declared_metric_and_an_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("step 1 loss 0.9 acc 0.1\nstep 2 loss 0.8 acc 0.2\ndone\n")

@@ -283,3 +283,15 @@ def test_an_end_that_is_told_late_says_when_it_was():
     backlog.end("a", at=12.5)
     (part,) = backlog.next_call(now=99.0, lease=True).parts
     assert (part.ended, part.as_of) == (True, 12.5)
+
+
+def test_why_progress_cannot_be_read_is_reported_once_it_changes() -> None:
+    backlog = Backlog()
+    backlog.declare("a", None)
+    backlog.note_unread("a", "")
+    backlog.note_unread("a", "no line matches")
+    assert _batch(backlog).parts[0].unread == "no line matches"
+    backlog.note_unread("a", "no line matches")
+    assert backlog.next_call(0.0, lease=False) is None
+    backlog.note_unread("a", "")
+    assert _batch(backlog).parts[0].unread == ""
