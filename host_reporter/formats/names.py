@@ -14,7 +14,8 @@ def _table(text: str) -> frozenset[str]:
 
 MIN_WORDS = _table(
     "loss losses ppl perplexity error err errors mae mape rmse rmsle mse smape wer cer ter nll bpc bpb bpd "
-    "logloss mlogloss merror nloglik cost xent xentropy crossentropy ce kl fid lpips l1 l2 elbo regret edit eer distortion"
+    "logloss mlogloss merror nloglik cost xent xentropy crossentropy ce kl fid lpips l1 l2 elbo regret edit eer "
+    "distortion"
 )
 """Words of a metric's name that say that smaller values are better."""
 

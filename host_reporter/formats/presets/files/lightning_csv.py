@@ -1,4 +1,7 @@
-"""Lightning's CSVLogger: ``metrics.csv`` with a row for each log. Steps count from 0, and a row has some metrics alone."""
+"""Lightning's CSVLogger: ``metrics.csv`` with a row for each log.
+
+Steps count from 0, and a row has some of the metrics.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Keras 2 and 3: ``Epoch 1/5``, and bars or lines that count the epoch's batches.
 
 Keras 3: ``14/14 ━━━━━━━━━━━━━━━━━━━━ 0s 5ms/step - accuracy: 0.39 - loss: 1.37 - val_loss: 0.83``; Keras 2:
-``14/14 [====] - 0s 26ms/step - loss: 0.56``; with verbose=2, ``14/14 - 0s - loss: 0.56``. The metrics of a bar are means
-of the epoch so far, so those of its end count alone.
+``14/14 [====] - 0s 26ms/step - loss: 0.56``; with verbose=2, ``14/14 - 0s - loss: 0.56``. The metrics of a bar are
+means of the epoch so far, so those of its end count alone.
 """
 
 from __future__ import annotations

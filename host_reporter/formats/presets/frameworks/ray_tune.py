@@ -37,6 +37,7 @@ PRESET = Preset(
     name="ray-tune",
     title="Ray Tune",
     source="https://docs.ray.io/en/latest/tune/tutorials/tune-output.html",
-    marks=r"^[│|]\s{1,4}training_iteration\s{1,80}\d|^[│|] Configuration for experiment\s|^Trial \S{1,100} started with",
+    marks=r"^[│|]\s{1,4}training_iteration\s{1,80}\d|^[│|] Configuration for experiment\s"
+    r"|^Trial \S{1,100} started with",
     read=read,
 )

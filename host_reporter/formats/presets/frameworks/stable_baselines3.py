@@ -1,4 +1,4 @@
-"""Stable-Baselines3's tables: ``|    ep_rew_mean     | 27.8     |``, and below it ``|    total_timesteps | 256      |``."""
+"""Stable-Baselines3's tables: ``|    ep_rew_mean     | 27.8   |``, and below it ``|    total_timesteps | 256    |``."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
-"""XGBoost's rounds: ``[0]  train-rmse:1.08  eval-rmse:1.15``. They count from 0. The last metric is that of early stopping."""
+"""XGBoost's rounds: ``[0]  train-rmse:1.08  eval-rmse:1.15``.
+
+They count from 0. The last metric of a line is the one that early stopping watches.
+"""
 
 from __future__ import annotations
 
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.preset import Pattern, Preset
 
-_METRICS = rf"\](?=\s{{1,4}}[\w.]{{1,60}}-[\w@.-]{{1,60}}:)(?:.*\s)?[\w.]{{1,60}}-[\w@.-]{{1,60}}:(?P<metric>{NUMBER})(?:\+{NUMBER})?$"
+_NAME = r"[\w.]{1,60}-[\w@.-]{1,60}:"
+_METRICS = rf"\](?=\s{{1,4}}{_NAME})(?:.*\s)?{_NAME}(?P<metric>{NUMBER})(?:\+{NUMBER})?$"
 
 PRESET = Preset(
     name="xgboost",

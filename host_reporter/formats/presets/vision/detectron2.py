@@ -9,7 +9,7 @@ PRESET = Preset(
     name="detectron2",
     title="Detectron2",
     source="https://detectron2.readthedocs.io/en/latest/modules/utils.html#detectron2.utils.events.CommonMetricPrinter",
-    marks=r"\biter: \d{1,15}  total_loss: |\bd2\.engine\.\w{1,40} INFO: |\[\d\d/\d\d \d\d:\d\d:\d\d (?:d2|detectron2)\b",
+    marks=r"\biter: \d{1,15}  total_loss: |\[\d\d/\d\d \d\d:\d\d:\d\d (?:d2|detectron2)\b",
     patterns=(
         Pattern(
             regex=rf"\biter: (?P<iteration>{NUMBER})  total_loss: (?P<metric>{NUMBER})",

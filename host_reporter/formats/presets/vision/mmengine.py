@@ -1,4 +1,4 @@
-"""MMEngine and MMCV: ``Epoch(train) [1][ 5/15]  lr: ...  loss: 1.4458``, ``Iter(train) [ 5/45]``, ``Epoch(val) [1][4/4]``."""
+"""MMEngine and MMCV: ``Epoch(train) [1][ 5/15]  lr: ...  loss: 1.45``, ``Iter(train) [ 5/45]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""timm's training: ``Train: 0 [ 50/1251 (  4%)]  Loss: 6.95 (6.95)  Time: ...``, and ``Test: [ 195/195]  ...  Acc@1: ...``.
+"""timm's training: ``Train: 0 [ 50/1251 (  4%)]  Loss: 6.95 (6.95)  ...``, and ``Test: [ 195/195]  ...  Acc@1: ...``.
 
 Epochs and batches count from 0. The last line of a test has the means over all of it, in brackets.
 """
@@ -20,7 +20,8 @@ PRESET = Preset(
             add={"epoch": 1, "step": 1},
         ),
         Pattern(
-            regex=rf"^Test: \[\s{{0,12}}(\d{{1,12}})/\1\].{{1,200}}?\bAcc@1: \s{{0,12}}\S{{1,12}} \(\s{{0,12}}(?P<metric>{NUMBER})\)",
+            regex=r"^Test: \[\s{0,12}(\d{1,12})/\1\].{1,200}?"
+            rf"\bAcc@1: \s{{0,12}}\S{{1,12}} \(\s{{0,12}}(?P<metric>{NUMBER})\)",
             metric="Acc@1",
             validation=True,
         ),

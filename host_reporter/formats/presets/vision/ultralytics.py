@@ -1,7 +1,7 @@
-"""Ultralytics YOLO: an epoch's bar, ``1/8  0G  4.25  2.48  2.59  4  64: 37% ━━━━──── 6/16 2.0it/s``, and its validation.
+"""Ultralytics YOLO: a bar for each epoch, ``1/8  0G  4.25  2.48  2.59  4  64: 37% ━━━━──── 6/16 2.0it/s``.
 
-The validation's line begins with ``all``, below ``Class Images Instances Box(P R mAP50 mAP50-95)``. After the last epoch
-the best weights are validated once more, which is no part of the run.
+The validation's line begins with ``all``, below ``Class Images Instances Box(P R mAP50 mAP50-95)``. After the last
+epoch the best weights are validated once more, which is no part of the run.
 """
 
 from __future__ import annotations

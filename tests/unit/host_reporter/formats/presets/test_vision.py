@@ -18,10 +18,10 @@ def test_mmengine_tells_its_length_in_its_settings_and_maps_in_its_validations()
     lines = [
         "train_cfg = dict(by_epoch=True, max_epochs=12, val_interval=1)",
         f"{MMENGINE}Hooks will be executed in the following order:",
-        f"{MMENGINE}Epoch(train)  [1][ 50/100]  base_lr: 1e-3 lr: 9.9e-04  eta: 1:02:03  time: 0.21  loss: 1.5  loss_cls: 0.7",
-        f"{MMENGINE}Epoch(train)  [1][100/100]  base_lr: 1e-3 lr: 9.9e-04  eta: 1:02:03  time: 0.21  loss: 1.2  loss_cls: 0.6",
+        f"{MMENGINE}Epoch(train)  [1][ 50/100]  lr: 9.9e-04  eta: 1:02:03  time: 0.21  loss: 1.5  loss_cls: 0.7",
+        f"{MMENGINE}Epoch(train)  [1][100/100]  lr: 9.9e-04  eta: 1:02:03  time: 0.21  loss: 1.2  loss_cls: 0.6",
         f"{MMENGINE}Epoch(val)  [1][ 50/625]    eta: 0:00:12  time: 0.02  data_time: 0.001  memory: 900",
-        f"{MMENGINE}Epoch(val)  [1][625/625]    coco/bbox_mAP: 0.1230  coco/bbox_mAP_50: 0.2340  data_time: 0.0010  time: 0.02",
+        f"{MMENGINE}Epoch(val)  [1][625/625]    coco/bbox_mAP: 0.1230  coco/bbox_mAP_50: 0.2340  time: 0.02",
     ]
     found = interpreted(lines)
     assert (found.preset, found.described.iterations) == ("mmengine", 1200)
@@ -56,13 +56,15 @@ def test_mmcv_before_mmengine() -> None:
 
 def test_ultralytics_with_the_bars_of_tqdm_and_a_loss_that_is_no_number() -> None:
     heading = "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size"
-    bar = "      {}/3      2.66G      {}      1.523      1.281         12        640: 100%|##########| {}/8 [00:02<00:00,  3.5it/s]"
+    bar = (
+        "      {}/3      2.66G      {}      1.52      1.28         12        640: 100%|#| {}/8 [00:02<00:00,  3.5it/s]"
+    )
     validation = "                   all        128        929      0.682      0.535      0.612      0.{}"
     lines = [
         heading,
         bar.format(1, 1.2, 4),
         bar.format(1, 1.2, 8),
-        "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##| 4/4 [00:01<00:00]",
+        "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|#| 4/4 [00:01]",
         validation.format(4),
         heading,
         bar.format(2, 1.1, 8),
@@ -88,7 +90,7 @@ def test_ultralytics_classifies() -> None:
 
 def test_ultralytics_ends_before_it_validates_the_best_weights() -> None:
     lines = [
-        "        1/1         0G      4.254      2.481       2.59          4         64: 100% ━━━━━━━━━━━━ 8/8 2.0it/s 3.3s",
+        "        1/1         0G      4.254      2.481       2.59          4         64: 100% ━━━━━━━━ 8/8 2.0it/s 3s",
         "                   all         16         16       0.69      0.438      0.408      0.194",
         "1 epochs completed in 0.017 hours.",
         "Ultralytics 8.4.190 🚀 Python-3.11.2 torch-2.13.0+cpu CPU (AMD EPYC)",
@@ -109,7 +111,7 @@ def test_detectron2_resumed_and_diverged() -> None:
 
 
 def test_torchvision_s_logger_in_other_programs() -> None:
-    line = "Epoch: [{}]  [ {}/312]  eta: 0:10:02  lr: 0.000000  loss: {} (6.9920)  time: 1.9296  data: 0.7032  max mem: 15000"
+    line = "Epoch: [{}]  [ {}/312]  eta: 0:10:02  lr: 0.000000  loss: {} (6.9920)  time: 1.9296  data: 0.7032"
     lines = [
         line.format(5, 0, 6.9),
         line.format(5, 20, 6.8),
