@@ -10,7 +10,7 @@ PRESET = Preset(
     title="TensorFlow estimators",
     source="https://github.com/tensorflow/estimator/blob/master/tensorflow_estimator/python/estimator/estimator.py",
     marks=r"\bSaving dict for global step \d{1,15}: "
-    rf"|\bloss = {NUMBER}, step = \d{{1,15}}(?: \([\d.]{{1,12}} sec\))?$",
+    rf"|^INFO:tensorflow:loss = {NUMBER}, step = \d|\bloss = {NUMBER}, step = \d{{1,15}} \([\d.]{{1,12}} sec\)$",
     patterns=(
         Pattern(regex=rf"\bSaving dict for global step (?P<iteration>{NUMBER}): ", pairs=True, validation=True),
         Pattern(regex=rf"\bloss = (?P<loss>{NUMBER}), (?:.{{1,200}}?, )?step = (?P<iteration>{NUMBER})"),

@@ -9,7 +9,7 @@ PRESET = Preset(
     name="pytorch-imagenet",
     title="PyTorch's example of ImageNet",
     source="https://github.com/pytorch/examples/blob/main/imagenet/main.py",
-    marks=r"^Epoch: \[\d{1,9}\]\[\s{0,12}\d{1,12}/\d{1,12}\]\s{1,4}Time\s",
+    marks=r"^Epoch: \[\d{1,9}\]\[\s{0,12}\d{1,12}/\d{1,12}\]\s{1,4}Time\s.{1,200}?\bLoss\s{1,4}[\dni]",
     patterns=(
         Pattern(
             regex=r"^Epoch: \[(?P<epoch>\d{1,9})\]\[\s{0,12}(?P<step>\d{1,12})/(?P<of>\d{1,12})\]\s"

@@ -14,7 +14,7 @@ PRESET = Preset(
     name="pytorch-mnist",
     title="PyTorch's example of MNIST",
     source="https://github.com/pytorch/examples/blob/main/mnist/main.py",
-    marks=r"^Train Epoch: \d{1,9} \[\d{1,12}/\d{1,12} \(\s{0,2}\d{1,3}%\)\]",
+    marks=r"^Train Epoch: \d{1,9} \[\d{1,12}/\d{1,12} \(\s{0,2}\d{1,3}%\)\]\s{1,4}Loss: ",
     patterns=(
         Pattern(regex=rf"^Train Epoch: (?P<epoch>1) \[(?=0/){_PLACE}\s{{1,4}}Loss: (?P<loss>{NUMBER})", begun=True),
         Pattern(regex=rf"^Train Epoch: (?P<epoch>\d{{1,9}}) \[{_PLACE}\s{{1,4}}Loss: (?P<loss>{NUMBER})"),
