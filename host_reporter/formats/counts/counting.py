@@ -89,7 +89,7 @@ class Counter:
     def count(self, reading: Reading) -> list[Event]:
         """Returns the events of one reading."""
         events: list[Event] = []
-        if reading.begun:
+        if reading.begun and self._highest != self._first_iteration:
             self.begin_file()
             self._is_file_new = False
         if self._new_file is not None and (reading.counts or reading.total is not None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.preset import Pattern, Preset
 
-_BAR = rf"\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?P<iteration>{NUMBER})/(?P<total>{NUMBER}) \["
+_BAR = rf"\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?!0/)(?P<iteration>{NUMBER})/(?P<total>{NUMBER}) \["
 _EVALUATED = r"\bepoch (?P<epoch>\d{1,9}): "
 _SCORE = r"\{.{0,200}?['\"](?:accuracy|matthews_correlation|pearson|mean_iou|overall_f1)['\"]: "
 _AFTER_BAR = rf"(?:^\s{{0,3}}{_BAR}.{{0,200}}?)?"

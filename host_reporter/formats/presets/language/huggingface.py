@@ -13,7 +13,8 @@ DICT = r"\{['\"].{0,1200}?['\"](?:learning_rate|eval_runtime|train_runtime)['\"]
 """Some line of each such log matches it."""
 
 PATTERNS = (
-    Pattern(regex=rf"^\s{{0,3}}\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?P<step>{NUMBER})/(?P<total>{NUMBER}) \["),
+    # The bar of a run that goes on from a checkpoint is drawn with 0 at first.
+    Pattern(regex=rf"^\s{{0,3}}\d{{1,3}}%\|[^|]{{0,200}}\|\s{{0,12}}(?!0/)(?P<step>{NUMBER})/(?P<total>{NUMBER}) \["),
     Pattern(regex=rf"\bTotal optimization steps = (?P<total>{NUMBER})"),
     Pattern(regex=r"\*{5} Running training \*{5}", begun=True),
 )

@@ -40,7 +40,7 @@ def test_one_document_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
             {"iteration": 300.0, "metric": None, "time": None},
         ],
         "lines": 13,
-        "matched": 6,
+        "matched": 5,
         "problems": [],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -111,6 +112,16 @@ def test_huggingface_s_loss_that_is_no_number_and_a_resumed_run() -> None:
     ) == [(505, None), (505, 0.5)]
 
 
+def test_huggingface_s_runs_in_one_file() -> None:
+    head = ("***** Running training *****", "  Total optimization steps = 600", BAR.format(0, 0, 600))
+    bars = [BAR.format(step // 6, step, 600) for step in (5, 300, 400)]
+    loss = "{'loss': 0.5, 'learning_rate': 1e-05, 'epoch': 2.53}"
+    anew = read(*head, *bars, loss, *head, *bars, loss)
+    assert ([i for i, _ in anew.points], anew.ends) == ([0, 5, 300, 400, 400, 5, 300, 400, 400], 1)
+    goes_on = read(*head, *bars, loss, *head, "  Continuing training from global step 400", BAR.format(67, 405, 600))
+    assert ([i for i, _ in goes_on.points], goes_on.ends) == ([0, 5, 300, 400, 400, 405], 0)
+
+
 def test_what_deepspeed_prints_in_huggingface_s_run_is_beside_it() -> None:
     engine = (
         "[2024-05-01 12:00:00,101] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.1], mom=[0.9]"
@@ -205,6 +216,28 @@ def test_opennmt_s_run_goes_on_from_a_checkpoint() -> None:
     head = "[2024-02-11 20:14:07,130 INFO] Start training loop and validate every 100 steps..."
     found = read(head, line.format(50, 9), line.format(100, 8), head, line.format(150, 7))
     assert (found.preset, found.ends, [i for i, _ in found.points]) == ("opennmt", 0, [50, 100, 150])
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("fairseq", "loss=10.952"),
+        ("nanochat", "loss: 5.009821"),
+        ("nemo", "reduced_train_loss: 8.412"),
+        ("opennmt", "ppl: 1240.1"),
+        ("torchtitan", "loss: \x1b[0m10.6543"),
+        ("deepspeed", "loss = 2.2207"),
+        ("huggingface", "'loss': 0.6101"),
+        ("nanogpt", "loss 2.7321"),
+        ("megatron-lm", "lm loss: 8.240515E+00"),
+    ],
+)
+def test_a_loss_that_is_no_number_has_diverged(name: str, number: str) -> None:
+    text = (SAMPLES / f"{name}.log").read_text().replace("\x1b[32mloss: 10.6543", "loss: \x1b[0m10.6543")
+    assert text.count(number) == 1
+    label = number.rstrip("0123456789.E+")
+    assert not has_diverged(interpreted(re.split(r"[\r\n]+", text)))
+    assert has_diverged(interpreted(re.split(r"[\r\n]+", text.replace(number, f"{label}nan"))))
 
 
 @pytest.mark.parametrize("name", ["megatron-lm", "nanogpt", "fairseq", "torchtitan", "deepspeed", "opennmt", "nemo"])
