@@ -2,7 +2,7 @@
 
 Keras 3: ``14/14 ━━━━━━━━━━━━━━━━━━━━ 0s 5ms/step - accuracy: 0.39 - loss: 1.37 - val_loss: 0.83``; Keras 2:
 ``14/14 [====] - 0s 26ms/step - loss: 0.56``; with verbose=2, ``14/14 - 0s - loss: 0.56``. The metrics of a bar are
-means of the epoch so far, so those of its end count alone.
+means of the epoch so far, of which the loss counts, and all of them at the epoch's end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ PRESET = Preset(
         Pattern(regex=r"^Epoch (?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})$"),
         Pattern(regex=rf"{_END}(?=.{{1,60}}? - \w{{1,60}}: )", pairs=True),
         # Without names it is the bar of predict().
-        Pattern(regex=rf"{_STEP}(?=.{{1,200}}? - loss: (?P<loss>nan|inf)\b)"),
-        Pattern(regex=rf"{_STEP}(?=.{{1,60}}? - \w{{1,60}}: {NUMBER})"),
+        Pattern(regex=rf"{_STEP}(?=.{{1,60}}? - \w{{1,60}}: )(?:.{{1,300}}? - loss: (?P<loss>{NUMBER}))?"),
     ),
 )

@@ -16,10 +16,10 @@ def keras(epoch: int, *steps: int, loss: str = "0.5", of: int = 14, val: bool = 
     return [f"Epoch {epoch}/{epochs}", *bars, end, *([f"{end} - val_loss: 0.{9 - epoch}"] if val else [])]
 
 
-def test_keras_without_validation_has_the_loss_of_each_epoch() -> None:
+def test_keras_without_validation_has_the_loss() -> None:
     found = interpreted([*keras(1, 5, loss="0.9"), *keras(2, 5, loss="0.8")])
     assert (found.preset, found.described.metric, found.described.iterations) == ("keras", "loss", 70)
-    assert found.points == [(5, None), (14, 0.9), (19, None), (28, 0.8)]
+    assert found.points == [(5, 0.9), (14, 0.9), (19, 0.8), (28, 0.8)]
 
 
 def test_keras_shows_the_end_of_an_epoch_before_it_is_validated() -> None:
@@ -30,7 +30,7 @@ def test_keras_shows_the_end_of_an_epoch_before_it_is_validated() -> None:
 def test_keras_counts_an_unknown_epoch_until_it_is_known() -> None:
     first = ["Epoch 1/3", "     10/Unknown - 1s 12ms/step - loss: 0.9", "     14/Unknown - 1s 12ms/step - loss: 0.8"]
     found = interpreted([*first, *keras(2, 5, epochs=3)])
-    assert (found.preset, found.points) == ("keras", [(10, None), (14, None), (19, None), (28, 0.5)])
+    assert (found.preset, found.points) == ("keras", [(10, 0.9), (14, 0.8), (19, 0.5), (28, 0.5)])
 
 
 def test_keras_s_bars_of_predictions_and_of_evaluations_do_not_count() -> None:
@@ -49,7 +49,7 @@ def test_keras_again_in_the_same_file_is_a_new_run() -> None:
 
 def test_keras_resumed_goes_on() -> None:
     found = interpreted([*keras(3, 5), *keras(4, 5)])
-    assert (found.points, found.described.iterations) == ([(5, None), (14, 0.5), (19, None), (28, 0.5)], 42)
+    assert (found.points, found.described.iterations) == ([(5, 0.5), (14, 0.5), (19, 0.5), (28, 0.5)], 42)
 
 
 def test_keras_diverges_in_the_middle_of_an_epoch() -> None:
@@ -59,7 +59,7 @@ def test_keras_diverges_in_the_middle_of_an_epoch() -> None:
 
 def test_a_bar_of_keras_that_is_overwritten_counts() -> None:
     bar = " 5/14 ━━━━━━━━━━━━━━━━━━━━ 0s 5ms/step - loss: 0.4000"
-    assert interpreted(["Epoch 1/5", bar + "\b" * len(bar), *keras(1)[1:]]).points == [(5, None), (14, 0.5)]
+    assert interpreted(["Epoch 1/5", bar + "\b" * len(bar), *keras(1)[1:]]).points == [(5, 0.4), (14, 0.5)]
 
 
 def lightning(epoch: int, *steps: int, post: str = "v_num=3, loss=0.5", of: int = 10) -> list[str]:
