@@ -17,14 +17,14 @@ _KINDS = {
 def reference() -> str:
     """Returns the Markdown."""
     presets = sorted((matcher.preset for matcher in registry.available().values()), key=lambda preset: preset.name)
-    rows = ((code(preset.name), preset.title, _KINDS[preset.kind], _sample(preset)) for preset in presets)
-    return table(["format", "program", "what it writes", "the sample of its test"], rows)
+    rows = ((code(preset.name), preset.title, _KINDS[preset.kind], _source(preset)) for preset in presets)
+    return table(["format", "program", "what it writes", "where its format is shown"], rows)
 
 
-def _sample(preset: Preset) -> str:
-    """Returns where the preset's sample comes from."""
+def _source(preset: Preset) -> str:
+    """Returns where the preset's format is documented."""
     if preset.name == registry.GENERAL:
-        return "written as many programs write"
+        return "in no one place: many programs write so"
     if preset.source == "recorded":
-        return "recorded of a real run"
-    return f"written by the [public documentation]({preset.source})"
+        return "in a recorded run"
+    return f"in the [public documentation]({preset.source})"

@@ -172,8 +172,14 @@ def compiled(field: str, pattern: str) -> re.Pattern[str]:
 
 
 def _reading(fields: Fields, record: Record) -> Reading:
-    counters = {name: _count(_first(record, getattr(fields, name))) for name in NUMBERS}
-    return counted(counters, metrics=_values(fields, record), time=moment(_first(record, fields.time)))
+    found = {name: _count(_first(record, getattr(fields, name))) for name in NUMBERS}
+    counters = {name: value + fields.add.get(name, 0.0) for name, value in found.items() if value is not None}
+    metrics = _values(fields, record)
+    return counted(
+        counters,
+        metrics=validated(metrics) if fields.validation else metrics,
+        time=moment(_first(record, fields.time)),
+    )
 
 
 def _values(fields: Fields, record: Record) -> dict[str, float]:

@@ -14,15 +14,16 @@ def _table(text: str) -> frozenset[str]:
 
 MIN_WORDS = _table(
     "loss losses ppl perplexity error err errors mae mape rmse rmsle mse smape wer cer ter nll bpc bpb bpd "
-    "logloss cost xent xentropy crossentropy ce kl fid lpips l1 l2 elbo regret edit eer distortion"
+    "logloss mlogloss merror nloglik cost xent xentropy crossentropy ce kl fid lpips l1 l2 elbo regret edit eer "
+    "distortion"
 )
 """Words of a metric's name that say that smaller values are better."""
 
-LOSS_WORDS = _table("loss losses nll logloss xent xentropy crossentropy ce")
+LOSS_WORDS = _table("loss losses nll logloss mlogloss nloglik xent xentropy crossentropy ce")
 """Those of them that are losses, which training lowers."""
 
 MAX_WORDS = _table(
-    "acc accuracy accuracies f1 fscore auc auroc auprc bleu chrf map ap ar miou iou dice precision recall top "
+    "acc accuracy accuracies f1 fscore auc auroc auprc aucpr bleu chrf map ap ar miou iou dice precision recall top "
     "rew reward rewards return returns psnr ssim r2 mrr ndcg em score rouge rougel meteor cider mcc kappa success "
     "winrate pearson spearman sensitivity specificity"
 )
@@ -45,7 +46,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 @lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
     """Returns the words of a metric's name in lower case: ``val_top5Acc`` gives val, top5, acc."""
-    return tuple(_WORD.findall(_CAMEL.sub(" ", name[:200].replace("mAP", "map")).lower()))
+    return tuple(_WORD.findall(_CAMEL.sub(" ", name[:200].replace("mAP", "map").replace("IoU", "iou")).lower()))
 
 
 @lru_cache(maxsize=4096)

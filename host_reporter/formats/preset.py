@@ -19,6 +19,7 @@ GROUPS: Mapping[str, str] = {
     "step": "The step: in the epoch, where epoch or of is known, else in the run.",
     "of": "How many steps one epoch has.",
     "total": "How many iterations the run has.",
+    "more": "How many iterations were done since the line before.",
     "metric": "The value of the metric.",
     "loss": "The loss. It is the metric of a pattern without the group metric.",
     "time": "When: seconds since the Unix epoch, or a date as in ISO 8601, which is local time unless it names a zone. "
@@ -26,7 +27,7 @@ GROUPS: Mapping[str, str] = {
 }
 """Names the groups that a pattern may have, with their meaning."""
 
-COUNTERS = frozenset({"iteration", "epoch", "step"})
+COUNTERS = frozenset({"iteration", "epoch", "step", "more"})
 """The groups that say where a run is."""
 
 
@@ -88,9 +89,14 @@ class Fields:
     step: Names = ()
     of: Names = ()
     total: Names = ()
+    more: Names = ()
     time: Names = ()
     metrics: tuple[str, ...] | None = None
     """The fields that are metrics, the first one first. None: all whose names have a direction."""
+    validation: bool = False
+    """Whether the metrics of such a record are of the validation; their names get ``validation`` in front."""
+    add: Mapping[str, float] = field(default_factory=dict)
+    """What is added to the numbers of fields: ``{"iteration": 1}`` where the first step has the number 0."""
     shared: tuple[str, ...] = ()
     """Fields of a document itself that each record of its list has, too. The list's own name counts as a field of each
     record, so that ``needs`` can name it."""

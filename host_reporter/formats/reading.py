@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-NUMBERS = ("iteration", "epoch", "epochs", "step", "of", "total")
+NUMBERS = ("iteration", "epoch", "epochs", "step", "of", "total", "more")
 """The numbers of a reading that say where the run is."""
 
 
@@ -27,6 +27,8 @@ class Reading:
     """How many steps one epoch has."""
     total: float | None = None
     """How many iterations the run has."""
+    more: float | None = None
+    """How many iterations were done since the line before."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The metrics in the order of the line. A value may be nan or infinite."""
     time: float | None = None
@@ -41,7 +43,7 @@ class Reading:
     @property
     def counts(self) -> bool:
         """Whether the line says where the run is."""
-        return self.iteration is not None or self.step is not None or self.epoch is not None
+        return any(value is not None for value in (self.iteration, self.step, self.epoch, self.more))
 
 
 def counted(
@@ -55,5 +57,5 @@ def counted(
     lasting: bool = False,
 ) -> Reading:
     """Returns a reading whose NUMBERS come from a mapping."""
-    iteration, epoch, epochs, step, of, total = (counters.get(name) for name in NUMBERS)
-    return Reading(iteration, epoch, epochs, step, of, total, metrics, time, diverged, ended, begun, lasting)
+    iteration, epoch, epochs, step, of, total, more = (counters.get(name) for name in NUMBERS)
+    return Reading(iteration, epoch, epochs, step, of, total, more, metrics, time, diverged, ended, begun, lasting)

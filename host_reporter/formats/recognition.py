@@ -99,7 +99,8 @@ class Recognition:
             return []
         if max(self._counts.values()) < SETTLED_LINES and not any(map(_is_telling, self._held)):
             return []
-        others = {name: count for name, count in self._counts.items() if name != GENERAL}
+        # A preset with a function of its own may read any line, as the general one does.
+        others = {name: count for name, count in self._counts.items() if self.matchers[name].preset.read is None}
         best = max(others, key=lambda name: others[name], default=GENERAL)
         return self._choose(best if others.get(best, 0) > self._counts.get(GENERAL, 0) else GENERAL, is_guess=True)
 

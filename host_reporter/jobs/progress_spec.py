@@ -6,7 +6,7 @@ import os
 import pwd
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, StringConstraints, model_validator
 
@@ -80,7 +80,7 @@ class FieldsSpec(Message):
 
     def fields(self) -> Fields:
         """Returns them as a preset has them."""
-        named = {name: value or () for name, value in self if name != "metric"}
+        named: dict[str, Any] = {name: value or () for name, value in self if name != "metric"}
         return Fields(**named, metrics=(self.metric,) if self.metric is not None else None)
 
 

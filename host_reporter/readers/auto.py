@@ -20,7 +20,7 @@ from host_reporter.readers.event_files.runs import EventFolders
 from host_reporter.readers.location import Kind, Location
 from host_reporter.readers.log_source import ProgressSource, Source
 from host_reporter.readers.sources.document import DocumentSource
-from host_reporter.readers.sources.mlflow import MlflowSource, newest_run
+from host_reporter.readers.sources.mlflow import MlflowSource, is_metric_file, newest_run
 from host_reporter.readers.sources.newest import Movable, NewestSource
 from host_reporter.readers.tail import Tail
 
@@ -102,6 +102,8 @@ def kind_of(location: Location) -> Kind:
     path = location.path
     if path.is_dir():
         return "mlflow" if newest_run(path) is not None else "tensorboard"
+    if is_metric_file(path):
+        return "mlflow"
     name = Path(location.shown).name
     if _EVENT_FILE in name:
         return "tensorboard"

@@ -135,7 +135,8 @@ class Counter:
     def _point(self, reading: Reading) -> list[Event]:
         iteration = self._position.advance(reading)
         before, value = self._choice.name, self._choice.pick(reading.metrics, is_late=self._is_late)
-        if self._choice.name != before:
+        has_turned = self._choice.name != before
+        if has_turned:
             self._waiting = None
         diverged = _diverges(reading, value)
         metric = self._usable(self._news(value) if reading.lasting else value)
@@ -144,7 +145,7 @@ class Counter:
             return described + self._without_step(metric, reading, diverged=diverged)
         if metric is None:
             metric, self._waiting = self._waiting, None
-        if self._is_read_again and self._highest is not None and iteration <= self._highest:
+        if self._is_read_again and self._is_old(iteration, has_turned=has_turned):
             return described
         self._is_read_again = False
         if not self._is_believed(iteration) or self._goes_back(iteration):
@@ -157,6 +158,12 @@ class Counter:
         if self._steps_come_first is None:
             self._steps_come_first = True
         return [*described, Point(iteration, metric, reading.time, diverged)]
+
+    def _is_old(self, iteration: float, *, has_turned: bool) -> bool:
+        """Returns whether a line that is read again was counted. The first one of a validation at the end was not."""
+        if self._highest is None:
+            return False
+        return iteration < self._highest or (iteration == self._highest and not has_turned)
 
     def _is_believed(self, iteration: float) -> bool:
         """Returns whether an iteration is no slip: it is not far beyond the run, nor a leap that no other confirms."""

@@ -26,6 +26,7 @@ class Position:
         self._of: float | None = None
         self._before = 0.0
         self._step: float | None = None
+        self._has_begun = False
         self._turned = False
 
     @property
@@ -65,9 +66,15 @@ class Position:
             return reading.iteration
         if reading.step is not None:
             return self._at_step(reading, reading.step)
+        if reading.more is not None:
+            self._has_steps, self.counts_epochs = True, False
+            self._before += reading.more
+            return self._before
         return self._at_epoch(reading, reading.epoch) if reading.epoch is not None else None
 
-    def _at_step(self, reading: Reading, step: float) -> float:
+    def _at_step(self, reading: Reading, step: float) -> float | None:
+        if self._is_of_another_loop(reading):
+            return None
         self._has_steps, self.counts_epochs = True, False
         if reading.total is not None and reading.of is None:
             return step
@@ -75,13 +82,19 @@ class Position:
             self._enter(reading.epoch)
         elif reading.of is not None and self._epoch is None and self._is_new_lap(step, reading.of):
             self._before += reading.of
-        if self._turned and reading.of is None and self._step is not None and step <= self._step:
+        if self._turned and self._step is not None and step <= self._step:
             # The steps begin anew in each epoch, so the last one was the epoch's length.
             self._before += self._step
         self._turned = False
         self._of = reading.of or self._of
-        self._step = step
+        self._step, self._has_begun = step, True
         return self._before + step
+
+    def _is_of_another_loop(self, reading: Reading) -> bool:
+        """Returns whether a bar without an epoch, within a named one, is of a validation: it has another length."""
+        if reading.epoch is not None or self._epoch is None or not self._has_begun:
+            return False
+        return reading.of is not None and self._of not in (None, reading.of)
 
     def _is_new_lap(self, step: float, of: float) -> bool:
         return self._step is not None and step < self._step and self._step >= _LAP_SHARE * of
@@ -94,6 +107,7 @@ class Position:
         if self._epoch is not None and whole != self._epoch:
             self._before = max(0.0, self._before + (whole - self._epoch) * (self._of or 0.0))
             self._turned = self._of is None and whole > self._epoch
+            self._has_begun = False
         self._epoch = whole
 
     def _at_epoch(self, reading: Reading, epoch: float) -> float | None:

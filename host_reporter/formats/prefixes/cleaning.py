@@ -89,19 +89,21 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = text.rstrip("\r").rpartition("\r")[2]
     if "\b" in text:
-        text = _erased(text)
+        text = _overwritten(text)
     return _CONTROLS.sub("", text)
 
 
-def _erased(text: str) -> str:
-    """Returns the text that is left where each backspace takes one character; what follows overwrites it."""
-    kept: list[str] = []
+def _overwritten(text: str) -> str:
+    """Returns the text as it stands where each backspace goes back by one character, and what follows overwrites it."""
+    shown: list[str] = []
+    place = 0
     for char in text:
-        if char != "\b":
-            kept.append(char)
-        elif kept:
-            kept.pop()
-    return "".join(kept)
+        if char == "\b":
+            place = max(0, place - 1)
+            continue
+        shown[place : place + 1] = [char]
+        place += 1
+    return "".join(shown)
 
 
 def _without_prefixes(raw: str) -> Cleaned:

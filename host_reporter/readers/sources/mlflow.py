@@ -164,6 +164,12 @@ def newest_run(folder: Path) -> Path | None:
     return Path(max(dated)[1]).parent if dated else None
 
 
+def is_metric_file(path: Path) -> bool:
+    """Returns whether a path is of a metric's file: it lies below ``metrics`` of a folder with ``meta.yaml``."""
+    folder = next((parent for parent in path.parents if parent.name == "metrics"), None)
+    return folder is not None and (folder.parent / "meta.yaml").is_file()
+
+
 def _metrics(run: Path) -> dict[str, Path]:
     """Returns the metric files of a run by the metrics' names. A name may have slashes."""
     if run.is_file():

@@ -37,4 +37,5 @@ PRESET = Preset(
             lasting=True,
         ),
     ),
+    beats=("lightning",),
 )

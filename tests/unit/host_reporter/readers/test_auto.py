@@ -136,10 +136,10 @@ def test_csv_by_its_header_which_is_read_again_when_the_file_is_written_anew(tmp
     path = tmp_path / "metrics.csv"
     path.write_text("epoch,step,train_loss\n0,9,2.5\n0,19,2.0\n")
     source = auto_source(at(path))
-    assert points(source) == [(9, 2.5), (19, 2.0)]
+    assert points(source) == [(10, 2.5), (20, 2.0)]
     path.write_text("epoch,step,train_loss,val_loss\n0,9,2.5,\n0,19,2.0,\n0,19,,2.2\n1,29,1.5,\n")
     found = events(source)
-    assert [(e.iteration, e.metric) for e in found if isinstance(e, Point)] == [(29, 1.5)]
+    assert [(e.iteration, e.metric) for e in found if isinstance(e, Point)] == [(20, 2.2), (30, None)]
     assert not any(isinstance(e, Ended) for e in found), "it is the same run"
 
 

@@ -244,3 +244,29 @@ def test_a_slip_does_not_hold_up_what_comes_after_it() -> None:
     ]
     lines = [Reading(iteration=i) for i in (5, 901, 6)]
     assert [i for i, _ in points(*lines, wanted=Wanted(iterations=100))] == [5, 6]
+
+
+def test_bars_of_another_length_in_a_named_epoch_are_of_another_loop() -> None:
+    epochs = [Reading(epoch=1), Reading(epoch=2)]
+    bars = [Reading(step=10, of=20), Reading(step=20, of=20), Reading(step=1, of=4), Reading(step=4, of=4)]
+    assert [i for i, _ in points(epochs[0], *bars, epochs[1], *bars)] == [10, 20, 30, 40]
+
+
+def test_an_epoch_may_have_another_length_than_the_one_before() -> None:
+    lines = [
+        Reading(epoch=1),
+        Reading(step=20, of=20),
+        Reading(epoch=2),
+        Reading(step=5, of=10),
+        Reading(step=10, of=10),
+    ]
+    assert [i for i, _ in points(*lines)] == [20, 25, 30]
+
+
+def test_the_length_of_an_epoch_is_known_after_the_first_one() -> None:
+    lines = [Reading(epoch=1), Reading(step=14), Reading(epoch=2), Reading(step=5, of=14), Reading(epoch=3)]
+    assert [i for i, _ in points(*lines, Reading(step=5, of=14))] == [14, 19, 33]
+
+
+def test_iterations_since_the_line_before_add_up() -> None:
+    assert points(*[Reading(more=m, metrics={"reward": m}) for m in (18, 23, 41)]) == [(18, 18), (41, 23), (82, 41)]

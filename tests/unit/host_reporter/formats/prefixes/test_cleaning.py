@@ -78,6 +78,9 @@ def test_colours_backspaces_and_controls_go() -> None:
     assert plain("\x1b]0;title\x07loss 0.5") == "loss 0.5"
     assert plain("10%\b\b\b20% done") == "20% done"
     assert plain("\b\bx") == "x"
+    # The cursor goes back; what stands there stays until something is written over it.
+    assert plain("20% done\b\b\b\b") == "20% done"
+    assert plain("20% done\b\b\b\bleft") == "20% left"
     assert plain("10% |#\r20% |##\r") == "20% |##"
 
 

@@ -38,3 +38,12 @@ def test_a_declared_metric_and_none_that_is_known(tmp_path: Path) -> None:
     assert events(source) == []
     assert "there are thing: declare progress.metric" in str(source.problem())
     assert points(MlflowSource(tmp_path / "run", Declared("thing", "max"))) == [(0, 0.9), (10, 0.8)]
+
+
+def test_one_metric_s_file(tmp_path: Path) -> None:
+    log(tmp_path / "run", "val/loss", 0.9, 0.8)
+    path = tmp_path / "run" / "metrics" / "val" / "loss"
+    assert kind_of(Location(path, str(path))) == "log"
+    (tmp_path / "run" / "meta.yaml").write_text("run_id: run\n")
+    assert kind_of(Location(path, str(path))) == "mlflow"
+    assert points(auto_source(Location(path, str(path)))) == [(0, 0.9), (10, 0.8)]

@@ -1,0 +1,1 @@
+"""The logs of programs that train models of images."""
