@@ -24,6 +24,7 @@ _SLURM = re.compile(
     r"(/.*)?",
     re.ASCII,
 )
+_USERS_STEP = re.compile(r"/step_(?!extern)[^/]+(?!/slurm(?:/|$))(?:/.*)?")
 _SYSTEMD = re.compile(
     rf"({_NODE}(?:/kubelet\.slice/kubelet-kubepods\.slice|/kubepods\.slice)"
     r"(?:/(?:kubelet-)?kubepods-(?:besteffort|burstable)\.slice)?"
@@ -37,11 +38,15 @@ _Value = TypeVar("_Value")
 
 
 class SlurmGroup(NamedTuple):
-    """The cgroup of a job of Slurm's on one node. ``is_extern``: only what is not of a step is in it."""
+    """The cgroup of a job of Slurm's on one node.
+
+    ``is_users``: the process is in a step, where Slurm starts the user's programs. Slurm's own daemon, which runs as
+    root and ends last, and the external step, where logins are put, are outside.
+    """
 
     job: str
     path: str
-    is_extern: bool
+    is_users: bool
 
 
 class PodGroup(NamedTuple):
@@ -62,8 +67,8 @@ def slurm_group(paths: Iterable[str]) -> SlurmGroup | None:
     """Returns the job of Slurm's that a process is in; None: it is in none, or the hierarchies do not agree."""
     found = {}
     for match in filter(None, map(_SLURM.fullmatch, paths)):
-        rest = match[4] or ""
-        found[match[2] or match[3]] = SlurmGroup(match[2] or match[3], match[1], rest.startswith("/step_extern"))
+        is_users = _USERS_STEP.fullmatch(match[4] or "") is not None
+        found[match[2] or match[3]] = SlurmGroup(match[2] or match[3], match[1], is_users)
     return _only(found)
 
 

@@ -184,10 +184,13 @@ class FoundJobs:
         if (self._is_helper_news or state.search_seconds == 0.0) and not state.is_by_helper:
             names = (state.group.told(lambda sighting: sighting.helper), state.group.id)
             location = self._outputs.helper(names, state.group.user) or location
-        if location is None and now - state.searched_at >= state.search_seconds:
-            location = self._outputs.find(state.group.first, state.group.unranked)
+        is_wanted = location is None or self._outputs.is_gone(location)
+        if is_wanted and now - state.searched_at >= state.search_seconds:
+            found = self._outputs.find(state.group.first, state.group.unranked)
+            location = found or location
             state.searched_at = now
-            state.search_seconds = min(max(state.search_seconds * 2, SEARCH_SECONDS), MOST_SEARCH_SECONDS)
+            longer = min(max(state.search_seconds * 2, SEARCH_SECONDS), MOST_SEARCH_SECONDS)
+            state.search_seconds = longer if found is None else SEARCH_SECONDS
         if location != state.location:
             state.location, state.is_news = location, True
         self._say_silent(state, is_young=now - state.since < SILENT_SECONDS)

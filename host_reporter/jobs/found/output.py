@@ -76,11 +76,16 @@ class Outputs:
         except OSError:
             return False
 
+    @staticmethod
+    def is_gone(location: Location) -> bool:
+        """Returns whether the process has ended, or closed the file, through whose descriptor a file is read."""
+        return location.path.is_relative_to(PROC) and not os.path.exists(location.path)  # noqa: PTH110 - it never raises
+
     def find(self, first: Iterable[Seen], others: Iterable[Seen]) -> Location | None:
         """Returns where rank 0's output is; None: nothing is found yet. The surest candidates come first."""
         firsts, rest = tuple(first)[:MAX_CANDIDATES], tuple(others)[:MAX_CANDIDATES]
-        for seen in (*firsts, *rest):
-            if (location := self._printed(seen)) is not None:
+        for place, candidates in ((self._printed, firsts), (self._steps_file, rest), (self._printed, rest)):
+            if (location := next(filter(None, map(place, candidates)), None)) is not None:
                 return location
         for seen in firsts[:1]:
             if (location := self._launchers_output(seen)) is not None:
@@ -90,6 +95,17 @@ class Outputs:
     def _printed(self, seen: Seen) -> Location | None:
         """Returns where a process's standard output and standard error are kept."""
         return _standard_output(seen.process.pid) or self._container_log(seen.cgroups)
+
+    def _steps_file(self, seen: Seen) -> Location | None:
+        """Returns the file of ``srun --output=FILE``, which srun alone has open, and not what its script had open."""
+        pid = seen.process.pid
+        if _name(pid) != "srun":
+            return None
+        inherited = {target for _, target in _open_paths(seen.parent)}
+        for number, target in _open_paths(pid):
+            if number > 2 and target not in inherited and _regular(pid, number) is not None:
+                return _descriptor(pid, number, target, None)
+        return None
 
     def _launchers_output(self, seen: Seen) -> Location | None:
         """Returns the output of the mpirun above a process, which prints what its ranks print."""

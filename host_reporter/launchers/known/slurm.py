@@ -34,10 +34,10 @@ class Slurm(Launcher):
     )  # fmt: skip
 
     def see(self, facts: ProcessFacts) -> Sighting | None:
-        """Returns the job. The external step, where logins are put, is none."""
+        """Returns the job. Slurm's own daemon, and the external step, where logins are put, are none."""
         group, environment = slurm_group(facts.cgroups), facts.environment
         job = group.job if group is not None else environment.get("SLURM_JOB_ID")
-        if not job or (group is not None and group.is_extern):
+        if not job or (group is not None and not group.is_users):
             return None
         family = family_of_name(environment.get("SLURM_JOB_NAME"))
         # The batch script is no rank: it has SLURM_PROCID 0 on whichever host it runs.

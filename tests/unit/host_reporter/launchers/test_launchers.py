@@ -124,7 +124,7 @@ def test_hydras_ranks_have_the_name_of_their_mpiexec(
     [
         (JOB_IN_V2, "/system.slice/slurmstepd.scope/job_123"),
         ("/system.slice/h1_slurmstepd.scope/job_123/step_batch/user", "/system.slice/h1_slurmstepd.scope/job_123"),
-        ("/slurmstepd.scope/job_123", "/slurmstepd.scope/job_123"),
+        ("/slurmstepd.scope/job_123/step_0/user", "/slurmstepd.scope/job_123"),
         ("/slurm/uid_1000/job_123/step_0/task_0", "/slurm/uid_1000/job_123"),
         ("/slurm_h1/uid_1000/job_123/step_batch", "/slurm_h1/uid_1000/job_123"),
     ],
@@ -155,6 +155,8 @@ def test_a_group_that_a_user_has_made_is_not_believed(cgroup: str) -> None:
 def test_hierarchies_that_do_not_agree_are_not_believed() -> None:
     assert see({}, JOB_IN_V2, "/slurm/uid_1000/job_124/step_0") is None
     assert see({}, "/system.slice/slurmstepd.scope/job_123/step_extern/user/task_0") is None, "logins are there"
+    for daemons in ("", "/step_0/slurm", "/step_batch/slurm/x"):
+        assert see({}, f"/system.slice/slurmstepd.scope/job_123{daemons}") is None, "Slurm's own daemon is there"
 
 
 def test_arrays_and_heterogeneous_jobs() -> None:

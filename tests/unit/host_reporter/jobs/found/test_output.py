@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs.found.output import Outputs
 from host_reporter.launchers.facts import Pod
 from host_reporter.launchers.launcher import Sighting
@@ -113,6 +114,27 @@ def test_the_output_of_mpirun_where_its_ranks_print_into_its_pipe(finding: Findi
         with started({}, command, out=out) as mpirun:
             location = location_of(finding, namespace)
             assert location is not None and location.path == Path(f"/proc/{mpirun.pid}/fd/1")
+
+
+def test_the_file_that_srun_alone_has_open_and_after_it_that_of_the_script(finding: Finding, tmp_path: Path) -> None:
+    shutil.copy("/bin/sh", tmp_path / "srun")
+    os.mkfifo(tmp_path / "end")
+    name = unique()
+    step = f"{tmp_path}/srun -c 'exec 4>{tmp_path}/step.out; read line' < {tmp_path}/end"
+    script = f"exec 3>{tmp_path}/scripts.own; {step}; sleep 600"
+    with (
+        (tmp_path / "batch.out").open("wb") as out,
+        started({"TRAINYARD_JOB": name}, ("sh", "-c", script), out=out),
+        (tmp_path / "end").open("w") as ending,
+    ):
+        wait_until((tmp_path / "step.out").exists, what="the step begins")
+        location = location_of(finding, name)
+        assert location is not None and location.shown == str(tmp_path / "step.out")
+        ending.write("\n")
+        ending.flush()
+        wait_until(lambda: Outputs.is_gone(location), what="the step ends")
+        location = location_of(finding, name)
+        assert location is not None and location.shown == str(tmp_path / "batch.out")
 
 
 WRITER = """
