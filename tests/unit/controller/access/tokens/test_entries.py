@@ -112,7 +112,11 @@ HASH = hashed(SECRET, b"0123456789abcdef")
         (f"- {SECRET}", "", "it must hold entries as 'name: {role: ..., hash: ...}'"),
         (SECRET, "", "it must hold entries"),
         (f'a: {{hash: "{HASH}"}}', "a.role", "is missing"),
-        (f'a: {{role: king, hash: "{HASH}"}}', "a.role", "it should be 'operator', 'viewer', 'tenant' or 'host'"),
+        (
+            f'a: {{role: king, hash: "{HASH}"}}',
+            "a.role",
+            "it should be 'operator', 'viewer', 'tenant', 'host' or 'enrol'",
+        ),
         ("a: {role: viewer}", "a", "an entry has either a hash or a certificate"),
         (f'a: {{role: viewer, hash: "{HASH}", certificate: x}}', "a", "either a hash or a certificate"),
         (f'a: {{role: viewer, prefix: x, hash: "{HASH}"}}', "a", "prefix is for the role tenant only"),
