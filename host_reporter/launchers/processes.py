@@ -183,11 +183,13 @@ class Processes:
                 known.environment = self._environment(process.pid)
             cgroups = cgroup_paths.parse(_text(process.pid, "cgroup", MAX_COMMAND))
         except PermissionError:
-            self._notices.say(
-                "processes",
-                "the environment of some processes may not be looked at, so jobs among them are not found; the agent "
-                "needs CAP_SYS_PTRACE",
-            )
+            # A process whose program is being loaded is closed for a moment even to root.
+            if known.reads > len(FIRST_LOOKS):
+                self._notices.say(
+                    "processes",
+                    "the environment of some processes may not be looked at, so jobs among them are not found; the "
+                    "agent needs CAP_SYS_PTRACE",
+                )
             return None
         except OSError:
             return None

@@ -70,7 +70,7 @@ def test_ddp_by_torchrun(yard: Yard, tmp_path: Path) -> None:
     yard.job("ddp-run", 5102)
     script = tmp_path / "train.py"
     script.write_text(DDP)
-    here = ROOT / "evaluation" / "bench" / "support"
+    here = ROOT / "evaluation" / "bench" / "support" / "frameworks"
     path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}
@@ -146,7 +146,7 @@ def test_lightning_on_two_ranks(yard: Yard, tmp_path: Path) -> None:
         "library.Trainer = lambda **told: whole(**told, strategy='ddp_fork', devices=2)\n"
         "trainings.lightning(2, Path(sys.argv[1]), Progress('lightning-two', metric='val_accuracy'))\n"
     )
-    here = ROOT / "evaluation" / "bench" / "support"
+    here = ROOT / "evaluation" / "bench" / "support" / "frameworks"
     path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}

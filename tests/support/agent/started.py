@@ -7,7 +7,10 @@ import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
+
+from evaluation.bench.support.waiting import wait_until
 
 PATH = os.environ["PATH"]
 
@@ -32,9 +35,20 @@ def started(
         group=user, extra_groups=[] if user is not None else None, start_new_session=True,
     )  # fmt: skip
     try:
+        # While the program is being loaded, nobody may look at its environment.
+        wait_until(lambda: _has_begun(process.pid), 10, what="its program is loaded")
         yield process
     finally:
         end(process)
+
+
+def _has_begun(pid: int) -> bool:
+    try:
+        return b"PATH=" in Path(f"/proc/{pid}/environ").read_bytes()
+    except PermissionError:
+        return False
+    except FileNotFoundError:
+        return True
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -50,7 +50,9 @@ class EventRecorder:
     def _run(self) -> None:
         last = ALL_KEPT
         with self._part.open("w", buffering=1) as part:
-            while not self._is_over.is_set():
+            is_over = False
+            # Also of a recorder that is stopped at once: what the controller has kept is read.
+            while not is_over:
                 try:
                     for sent in self._follow(last):
                         last = sent.last
@@ -60,7 +62,7 @@ class EventRecorder:
                 except ControllerSilentError:
                     pass  # it has not started yet, or starts again
                 part.flush()
-                self._is_over.wait(_PAUSE_SECONDS)
+                is_over = self._is_over.wait(_PAUSE_SECONDS)
 
 
 def finish(part: Path, file: Path, zero: float) -> None:
