@@ -9,6 +9,9 @@ HOST = "gpu01"
 HOME = "/home/user"
 ADDRESS = "10.0.0.1"
 
+_TOOLSET = re.compile(r"/opt/rh/[\w.-]+/root(?=/)")
+"""Where the compiler of a library's wheel was, on the machine that built it. Programs print it as a build setting."""
+
 
 class Neutral:
     """Replaces texts of this machine, the longest first.
@@ -27,7 +30,7 @@ class Neutral:
             text = text.replace(path, neutral)
         for word, neutral in self._words:
             text = _as_word(word).sub(neutral, text)
-        return text
+        return _TOOLSET.sub("", text)
 
     def leaks(self, content: bytes) -> list[str]:
         """Returns what of this machine is in the content of a file that is no text."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.counting import Counter
-from host_reporter.formats.events import Event
 from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.readers.chosen import Chosen
 from host_reporter.readers.event_files.source import EventSource
-from host_reporter.readers.match_limit import MatchLimit
 
 MAX_DEPTH = 4
 """Look so many levels below the folder."""
@@ -33,69 +31,24 @@ _MARK = "tfevents"
 _TRAINING = frozenset({"train", "training"})
 
 
-class EventFolders:
+class EventFolders(Chosen[EventSource]):
     """Follows one folder of event files at a time. ``declared.metric`` is the tag, if one is declared."""
 
-    is_costly = False
-
     def __init__(self, folder: Path, declared: Declared) -> None:
+        super().__init__()
         self._folder, self._declared = folder, declared
         self._counter = Counter(declared.wanted(), PRESET)
-        self._source: EventSource | None = None
-        self._looked_at = float("-inf")
         self._earlier = (0, 0)
 
     @property
     def matched(self) -> int:
         """How many scalars were points of progress."""
-        return self._earlier[0] + (self._source.matched if self._source is not None else 0)
+        return self._earlier[0] + super().matched
 
     @property
     def unmatched(self) -> int:
         """How many scalars were others."""
-        return self._earlier[1] + (self._source.unmatched if self._source is not None else 0)
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """Event files have no lines."""
-        return ()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether something of it was read."""
-        return self._source is not None and self._source.has_begun
-
-    def poll(self, limit: MatchLimit) -> tuple[list[Event], bool]:
-        """Some of the points since the last call, and whether there may be more to read at once."""
-        events, more = self._source.poll(limit) if self._source is not None else ([], False)
-        if not events and not more:
-            self._look(time.monotonic())
-        return events, more
-
-    def rest(self, limit: MatchLimit) -> list[Event]:
-        """Returns the points of the last step, which may have waited for more scalars."""
-        return self._source.rest(limit) if self._source is not None else []
-
-    def aim(self) -> None:
-        """Note how much there is to read now; ``is_there`` when that was read."""
-        self._looked_at = float("-inf")
-        self._look(time.monotonic())
-        if self._source is not None:
-            self._source.aim()
-
-    @property
-    def is_there(self) -> bool:
-        """Whether all that there was at ``aim`` was read."""
-        return self._source is None or self._source.is_there
-
-    @property
-    def modified(self) -> float | None:
-        """When the latest file was last written, in seconds since the epoch; None where that is not known."""
-        return self._source.modified if self._source is not None else None
-
-    def seems_over(self, _limit: MatchLimit) -> bool:
-        """Never: event files tell no end."""
-        return False
+        return self._earlier[1] + super().unmatched
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know, if anything; ``final``: no more will come."""
@@ -104,11 +57,6 @@ class EventFolders:
             is_there = os.path.isdir(self._folder)  # noqa: PTH112 - Path.is_dir raises where it may not look
             return f"{self._folder}: {there if is_there else 'not there yet'}"
         return self._source.problem(final=final)
-
-    def close(self) -> None:
-        """Let go of the files."""
-        if self._source is not None:
-            self._source.close()
 
     def move(self, folder: Path) -> None:
         """Follow the runs of another folder from now on."""

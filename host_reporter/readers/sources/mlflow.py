@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import glob
 import itertools
-import time
 from pathlib import Path
 
 from host_reporter.formats.counts.choice import MetricChoice
-from host_reporter.formats.events import Event
 from host_reporter.formats.matching import Matcher
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.outputs.interpreter import Interpreter
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.preset import Pattern, Preset
 from host_reporter.formats.recognition import Recognition
+from host_reporter.readers.chosen import Chosen
 from host_reporter.readers.log_source import Source
-from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.tail import Tail
 
 MAX_FILES = 10_000
@@ -32,69 +30,14 @@ NAME = "mlflow"
 _LINE = rf"^(?P<time>\d{{10,19}}) (?P<metric>{NUMBER}) (?P<iteration>\d++)"
 
 
-class MlflowSource:
+class MlflowSource(Chosen[Source]):
     """Follows one metric of the newest run in a folder: the declared one, else of the validation, else a loss."""
 
-    is_costly = False
-
     def __init__(self, folder: Path, declared: Declared) -> None:
+        super().__init__()
         self._folder, self._declared = folder, declared
-        self._source: Source | None = None
         self._run: Path | None = None
-        self._looked_at = float("-inf")
         self._seen: tuple[str, ...] = ()
-
-    @property
-    def matched(self) -> int:
-        """How many lines were understood."""
-        return self._source.matched if self._source is not None else 0
-
-    @property
-    def unmatched(self) -> int:
-        """How many lines were not."""
-        return self._source.unmatched if self._source is not None else 0
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """The first few lines that were not understood."""
-        return self._source.samples if self._source is not None else ()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether something of it was read."""
-        return self._source is not None and self._source.has_begun
-
-    def poll(self, limit: MatchLimit) -> tuple[list[Event], bool]:
-        """Some of the events since the last call, and whether there may be more to read at once."""
-        events, more = self._source.poll(limit) if self._source is not None else ([], False)
-        if not events and not more:
-            self._look(time.monotonic())
-        return events, more
-
-    def rest(self, limit: MatchLimit) -> list[Event]:
-        """Returns the events of what waits for more."""
-        return self._source.rest(limit) if self._source is not None else []
-
-    def aim(self) -> None:
-        """Note how much there is to read now."""
-        self._looked_at = float("-inf")
-        self._look(time.monotonic())
-        if self._source is not None:
-            self._source.aim()
-
-    @property
-    def is_there(self) -> bool:
-        """Whether all that there was at ``aim`` was read."""
-        return self._source is None or self._source.is_there
-
-    @property
-    def modified(self) -> float | None:
-        """When the metric's file was last written."""
-        return self._source.modified if self._source is not None else None
-
-    def seems_over(self, _limit: MatchLimit) -> bool:
-        """Never: metric files tell no end."""
-        return False
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know, if anything."""
@@ -106,11 +49,6 @@ class MlflowSource:
                 "declare progress.metric and progress.direction"
             )
         return f"{self._folder}: no metric of an MLflow run is there yet"
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._source is not None:
-            self._source.close()
 
     def move(self, folder: Path) -> None:
         """Follow the runs of another folder from now on."""

@@ -53,6 +53,10 @@ def test_nothing_of_the_machine_is_left(text: str, neutral: str) -> None:
     assert NEUTRAL.text(text) == neutral
 
 
+def test_a_build_setting_does_not_name_the_machine_that_built_a_library() -> None:
+    assert NEUTRAL.text("CXX_COMPILER=/opt/rh/tools-1.2/root/usr/bin/c++, X=1") == "CXX_COMPILER=/usr/bin/c++, X=1"
+
+
 def series() -> dict[str, object]:
     return {"metric": "loss", "direction": "min", "iterations": 2, "counts": "steps", "points": [[1, 0.5], [2, 0.25]]}
 
