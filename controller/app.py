@@ -95,7 +95,7 @@ class Trainyard(RyuApp):
             loaded = read_settings(startup.config_path())
             config = loaded.config
             self._audit = _open_audit(config)
-            callers = callers_of(config.api, config.host_map())
+            callers = callers_of(config.api, config.host_names)
         except ConfigError as error:
             startup.end(2, str(error))
         try:
@@ -110,6 +110,7 @@ class Trainyard(RyuApp):
             startup.warn_of_readable_tokens(config)
             startup.warn_of_no_journal(config)
             startup.log_what_is_left_alone(config)
+            startup.log_what_the_dscps_cost(config)
         except (StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
         metrics = Metrics()
@@ -219,12 +220,14 @@ class Trainyard(RyuApp):
             return
         if event.state == MAIN_DISPATCHER:
             self._dataplane.connected(event.datapath)
+            self._hosts.check_soon()
         else:
             self._dataplane.disconnected(event.datapath)
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _on_port(self, event: Any) -> None:
         self._dataplane.ports_changed(event.msg.datapath)
+        self._hosts.check_soon()
 
     @set_ev_cls(
         [
@@ -234,8 +237,10 @@ class Trainyard(RyuApp):
             ofp_event.EventOFPPacketIn,
             ofp_event.EventOFPFlowRemoved,
             ofp_event.EventOFPFlowStatsReply,
+            ofp_event.EventOFPMeterConfigStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
             ofp_event.EventOFPQueueStatsReply,
+            ofp_event.EventOFPPortStatsReply,
             ofp_event.EventOFPPortDescStatsReply,
             ofp_event.EventONFBundleCtrlMsg,
         ],
@@ -251,7 +256,14 @@ def _what_is_known(store: Store, config: Config) -> tuple[Enrolments, CurrentSet
         enrolments = Enrolments(store, time.time, time.monotonic)
         current = CurrentSettings(config, lambda settings: enrolments.hosts(Listed.of(settings)))
         lease_seconds = config.lease_seconds
-        registry = Registry(current.hosts, store, time.time, steady=time.monotonic, lease_seconds=lease_seconds)
+        registry = Registry(
+            current.hosts,
+            store,
+            time.time,
+            steady=time.monotonic,
+            lease_seconds=lease_seconds,
+            points=config.code_points,
+        )
     except StoreError as error:
         startup.end(1, str(error))
     return enrolments, current, registry

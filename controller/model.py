@@ -13,22 +13,27 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from controller.code_points import POOL_2, CodePoints
 from controller.families.history import FamilyHistory
 
 BITS_PER_BYTE = 8
 
-# RFC 2474, section 6: code points xxxx11 (pool 2) are for local use. The upper three bits still give an
-# IP precedence that falls with the class, so a switch that knows only precedence orders them the same way.
 MAX_CLASSES = 7
 MAX_OFFLINE_CLASSES = 64
 """Cut an order that no switch serves (of a snapshot file, or in the simulator) into at most this many classes."""
-CLASS_DSCP: tuple[int, ...] = tuple(((MAX_CLASSES - k) << 3) | 0b011 for k in range(MAX_CLASSES))
-OTHER_DSCP = 0
-ACKNOWLEDGEMENT_DSCP = 0b111111
-"""Mark a job's packets that carry no data with this code point. They are served with class 0 whatever the job's class:
-without its acknowledgements a job could not use an idle link. It is of pool 2 too, with the precedence of class 0."""
-OWN_DSCP = (*CLASS_DSCP, ACKNOWLEDGEMENT_DSCP)
-"""All code points that mean something to a switch; no program may set them."""
+
+
+MAX_RUNGS = 100
+"""A study has at most this many rungs."""
+
+TrafficProtocol = Literal["tcp", "udp", "rocev2", "any"]
+"""What packets of a job's flow are: TCP, UDP, RoCEv2, or all packets of IP between two hosts."""
+
+WITH_PORTS: frozenset[TrafficProtocol] = frozenset({"tcp", "udp"})
+"""The protocols that have ports by which a job is known."""
+
+ROCEV2_PORT = 4791
+"""The UDP port that packets of RoCEv2 are sent to (InfiniBand architecture, annex A17)."""
 
 
 class Direction(StrEnum):
@@ -57,9 +62,25 @@ class Port:
     direction: Direction
 
 
+def server_of(name: str) -> str:
+    """Returns the server of an endpoint; a server's own name is returned as it is."""
+    return name.partition("/")[0]
+
+
+def endpoint(server: str, interface: str | None) -> str:
+    """Returns the name of an interface of a server; the server's own where it is not known which one."""
+    return server if interface is None else f"{server}/{interface}"
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A server: its link rates in bit/s, its IPv4 address and where it is plugged in (None: not known)."""
+    """An endpoint: an interface of a server, with the rates of its link in bit/s and where it is plugged in.
+
+    ``name`` is the server's where the server has one interface, and ``SERVER/INTERFACE`` where it has several. So the
+    name of a server that has several is no endpoint: it stands for all of them. ``address`` is the first IPv4 address,
+    and ``more_addresses`` are its other ones and the IPv6 addresses. ``interface`` is the interface's name on the
+    server. What is not known is None.
+    """
 
     name: str
     ingress_bps: float = 1e9
@@ -67,10 +88,28 @@ class Host:
     address: str | None = None
     switch: int | None = None
     switch_port: int | None = None
+    more_addresses: tuple[str, ...] = ()
+    mac: str | None = None
+    interface: str | None = None
+
+    @property
+    def server(self) -> str:
+        """Returns the name of the server."""
+        return server_of(self.name)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Returns all addresses of the interface, of both families, the first IPv4 address first."""
+        return self.more_addresses if self.address is None else (self.address, *self.more_addresses)
 
     def rate_bps(self, direction: Direction) -> float:
         """Returns the rate of the link in this direction, in bit/s."""
         return self.ingress_bps if direction is Direction.INGRESS else self.egress_bps
+
+
+def first_address(interfaces: Iterable[Host]) -> str | None:
+    """Returns the first address of a server's interfaces, of IPv4 where there is one; None: none is known."""
+    return min((address for host in interfaces for address in host.addresses), key=lambda one: ":" in one, default=None)
 
 
 class Demand(NamedTuple):
@@ -85,17 +124,19 @@ class Demand(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One process of a job. ``port`` is the TCP port that it listens on, if it does."""
+    """One process of a job. ``port`` is the TCP or UDP port that it listens on, if it does."""
 
     role: Role
     host: str
     port: int | None = None
+    protocol: TrafficProtocol = "tcp"
 
 
 class Flow(NamedTuple):
-    """One direction of a job's TCP traffic between two hosts; a port of None matches any.
+    """One direction of a job's traffic between two hosts; a port of None matches any.
 
-    A tuple, since a job may have thousands of them.
+    RoCEv2 is known by its hosts alone, and so is ``any``: neither has a port. A tuple, since a job may have thousands
+    of them.
     """
 
     job: str
@@ -103,11 +144,12 @@ class Flow(NamedTuple):
     dst: str
     src_port: int | None = None
     dst_port: int | None = None
+    protocol: TrafficProtocol = "tcp"
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """TCP ports that a job's tasks listen on: what the hosts ``among`` send to them and get from them is the job's.
+    """Ports that a job's tasks listen on: what the hosts ``among`` send to them and get from them is the job's.
 
     ``ends`` has each port with its host. It stands for all flows between these ports and hosts, which would be as many
     as the two multiplied.
@@ -147,9 +189,11 @@ class Job:
     ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
     for this job since it began; ``is_counted``: whether any host measures it. ``listeners`` are claimed beside the
-    declared ``flows``. ``found`` are flows that hosts found beside both, and ``found_more`` how many were too many to
-    name; a host of ``found_on`` knows the job's sockets itself. ``family``: what earlier runs of the same training say;
-    None: the job has no family.
+    declared ``flows``; they are TCP's, and ``udp_listeners`` UDP's. ``found`` are flows that hosts found beside both,
+    and ``found_more`` how many were too many to name; a host of ``found_on`` knows the job's sockets itself.
+    ``family``: what earlier runs of the same training say; None: the job has no family. ``dscp``: the DSCP that the job
+    has for its life; None: jobs have those of classes. ``rungs_left`` counts the rungs of the job's study that
+    follow its stage; None: that is not known.
     """
 
     id: str
@@ -167,12 +211,15 @@ class Job:
     tasks: tuple[Task, ...] = ()
     flows: tuple[Flow, ...] = ()
     listeners: Listeners = NO_LISTENERS
+    udp_listeners: Listeners = NO_LISTENERS
     found: tuple[Flow, ...] = ()
     found_more: int = 0
     found_on: frozenset[str] = frozenset()
     sent_bytes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     is_counted: bool = True
     family: FamilyHistory | None = None
+    dscp: int | None = None
+    rungs_left: int | None = None
 
     @property
     def iterations_done(self) -> float:
@@ -195,12 +242,14 @@ class Stage:
 class Switch:
     """A switch that is connected and ready. ``inner_ports`` lead to other switches, whose DSCP is trusted.
 
-    ``trusted_ports`` are host ports whose DSCP is believed in marked mode; None trusts every host port.
+    ``trusted_ports`` are host ports whose DSCP is believed where switches go by it; None trusts every host port.
+    ``control_ports`` are ports whose control traffic goes first, each with the number of the meter that limits it.
     """
 
     dpid: int
     inner_ports: frozenset[int] = frozenset()
     trusted_ports: frozenset[int] | None = None
+    control_ports: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,8 +274,12 @@ class Snapshot:
 
     ``period`` is the controller's T in seconds, the unit in which ageing counts. ``routes`` is None where nothing but
     the hosts' own links can be scarce, or it is not known what else is. ``degraded``: there are more flows than
-    switches have room for, so that they look at the hosts' marks instead. ``acknowledging``: hosts that mark their
-    jobs' acknowledgements, and let no program do so.
+    switches have room for, so that they look at the hosts' marks instead. ``has_places``: switches have room for the
+    rules of jobs' hosts, by which traffic between them gets a class that nothing else tells apart; without
+    ``has_places_between_jobs`` only for those of hosts that share a job. ``acknowledging``: hosts that mark their jobs'
+    acknowledgements, and let no program do so. ``tunnels``: hosts that give the outer headers of tunnels to these UDP
+    ports the DSCP of the job inside, and let no program do so. ``code_points`` are the DSCPs, of ``classes`` classes at
+    least, or those that jobs can have. ``is_lossless``: classes have the queues of lossless priorities.
     """
 
     now: float
@@ -238,14 +291,20 @@ class Snapshot:
     period: float = 5.0
     routes: Routes | None = None
     degraded: bool = False
+    has_places: bool = True
+    has_places_between_jobs: bool = True
     acknowledging: frozenset[str] = frozenset()
+    tunnels: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    code_points: CodePoints = POOL_2
+    is_lossless: bool = False
 
 
 class Prediction(NamedTuple):
     """When a policy expects a job to reach a target: the metric there, and the iteration, counted from the job's start.
 
     ``target`` is t90 or t95 (90 % or 95 % of convergence), or target (the value that the job declares). ``low`` and
-    ``high`` are the ends of the 80 % interval of ``iteration``.
+    ``high`` are the ends of the 80 % interval of ``iteration``. ``is_reached``: the policy takes the target as reached
+    already, at about ``iteration``.
     """
 
     target: Literal["t90", "t95", "target"]
@@ -253,6 +312,7 @@ class Prediction(NamedTuple):
     iteration: float
     low: float
     high: float
+    is_reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)

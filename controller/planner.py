@@ -17,7 +17,8 @@ from controller.ordering.bssi import bssi, completion_times
 from controller.ordering.classes import Assign, inversions, layered_and_inversions, top
 from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.policies.base import Policy
-from controller.rules.compiler import Rule
+from controller.rules.own_dscps.order import together
+from controller.rules.rule import Rule
 
 CompileRules = Callable[[Snapshot, Mapping[str, int]], frozenset[Rule]]
 Judge = Callable[[Snapshot, Ordering], tuple[float, float]]
@@ -98,14 +99,17 @@ def cut(
 ) -> tuple[dict[str, int], int]:
     """Returns the classes of an ordering, and the number of its inversions in them.
 
-    Jobs conflict at the ports and links that their demand or their flows cross.
+    Jobs conflict at the ports and links that their demand or their flows cross. Jobs that share a DSCP have one class.
     """
     numbers = port_numbers(snapshot.hosts, snapshot.routes)
     shared = {job.id: numbers.used_by(job) for job in snapshot.jobs}
     if assign == "layered":
-        return layered_and_inversions(ordering, snapshot.classes, shared, previous)
-    classes = top(ordering, snapshot.classes)
-    return classes, inversions(ordering, classes, shared)
+        classes, inverted = layered_and_inversions(ordering, snapshot.classes, shared, previous)
+    else:
+        classes = top(ordering, snapshot.classes)
+        inverted = inversions(ordering, classes, shared)
+    joined = together(snapshot.jobs, classes)
+    return joined, inverted if joined == classes else inversions(ordering, joined, shared)
 
 
 def objective_and_bound(

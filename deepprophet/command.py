@@ -40,8 +40,10 @@ def add_command(commands: Any) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.add_argument(
-        "factory", nargs="?", metavar="MODULE:FACTORY", help="a function that returns the model and an example batch"
-    )
+        "factory", nargs="?", metavar="MODULE:FACTORY",
+        help="a function that returns the model and an example batch; or transformers:NAME, a type of model of the "
+        "library transformers, one with a size (transformers:vit-tiny), or a config.json",
+    )  # fmt: skip
     parser.add_argument("--calibrate", action="store_true", help="measure this device, once, instead of predicting")
     parser.add_argument("--quick", action="store_true", help="with --calibrate: one model a kind; wide intervals")
     parser.add_argument(
@@ -55,6 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_several(_whole()),
         metavar="N[,N...]",
         help="batch size of a worker (that of the example batch)",
+    )
+    what.add_argument(
+        "--length",
+        type=_whole(),
+        metavar="N",
+        help="tokens of an example of transformers:NAME (128, or as many as it takes)",
     )
     what.add_argument(
         "--dtype",
@@ -78,6 +86,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="rate of every link in bit/s (1e9, or that of --network)",
     )
     what.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="optimiser of the training (sgd)")
+    what.add_argument(
+        "--mapping", type=Path, metavar="FILE",
+        help="YAML file with how the model is spread: accumulate, checkpoint, fsdp, tensor, pipeline",
+    )  # fmt: skip
     where = parser.add_argument_group("where it runs")
     where.add_argument(
         "--network", type=Path, metavar="FILE", help="YAML file with hosts, rates, latency and other jobs' load"
@@ -96,6 +108,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--calibration", type=Path, metavar="FILE", help="use this calibration instead of that of this device"
     )
+    where.add_argument(
+        "--device-sheet", type=Path, metavar="FILE",
+        help="YAML file with the numbers of a device that is not at hand: peak, memory, cost of a call",
+    )  # fmt: skip
     where.add_argument(
         "--measure", type=_seconds, nargs="?", const=MEASURE_SECONDS, metavar="S",
         help="measure operators that the calibration has not seen for at most S seconds, and keep the measurements "

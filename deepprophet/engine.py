@@ -18,17 +18,19 @@ import torch
 
 from deepprophet import targets
 from deepprophet.choices import TYPES, WHOLE_SECONDS
-from deepprophet.costs import store
+from deepprophet.costs import sheet, store
 from deepprophet.costs.calibration import Calibration
 from deepprophet.costs.measured import Measurement
 from deepprophet.device import bench, busy, device
 from deepprophet.device.missing import measure
 from deepprophet.errors import InputError
-from deepprophet.graph import subject
+from deepprophet.factories.load import load_subject
 from deepprophet.graph.graph import Graph
+from deepprophet.graph.plans import ModelPlan
 from deepprophet.graph.trace import TraceOptions, trace
-from deepprophet.predict import document, network
+from deepprophet.predict import document, mapping, network
 from deepprophet.predict.document import PredictionReport
+from deepprophet.predict.mapping import MappingSpec
 from deepprophet.predict.network import NetworkSpec
 from deepprophet.predict.prediction import Configuration, Prediction, predict
 
@@ -65,12 +67,13 @@ def _predictions(
     """Every prediction, with what they were made with; the files that were asked for are written."""
     where = device.pick(options.device)
     here = device.describe(where)
-    path = options.calibration or store.path_of(os.environ, here, options.threads)
-    known = store.read(path, here, options.threads, _how(options))
+    path, known = _known(options, here)
     described = network.read(options.network) if options.network is not None else None
+    spread = mapping.read(options.mapping) if options.mapping is not None else mapping.PLAIN
     torch.set_num_threads(options.threads)
-    notes = _provenance_notes(known, options.threads, here)
-    if options.measure and known.provenance.device != here:
+    notes = _provenance_notes(known, options.threads, here, where.type)
+    measurable = known.provenance.device == here and options.device_sheet is None
+    if options.measure and not measurable:
         raise InputError(
             f"--measure adds to a calibration what is measured here, on {here}; {path} is of {known.provenance.device}"
         )
@@ -81,19 +84,21 @@ def _predictions(
     try:
         for size in sizes:
             doing(f"{options.factory} was called", True)
-            example = subject.load(options.factory, size)
+            example = load_subject(options.factory, size, options.length)
+            notes += [note for note in example.notes if note not in notes]
             for dtype in options.dtype:
                 start = time.perf_counter()
                 doing(f"an iteration of {options.factory} was traced", True)
-                graph = trace(example, TraceOptions(options.optimizer, TYPES[dtype], size, where))
+                how = TraceOptions(options.optimizer, TYPES[dtype], size, where, _plan(spread), spread.accumulate)
+                graph = trace(example, how)
                 traced += time.perf_counter() - start
                 doing(f"operators of {options.factory} were measured", False)
                 # What another device takes cannot be measured here.
-                if known.provenance.device == here:
+                if measurable:
                     measuring.add(graph)
                 reports += [
                     _made(predict(graph, known, measuring.fresh, configuration), dtype, link, options)
-                    for configuration, link in _asked(described, options)
+                    for configuration, link in _asked(described, spread, options)
                 ]
     finally:
         # A fault in the last of several sizes costs no measurement of those before.
@@ -109,6 +114,15 @@ def _predictions(
     }
     _write_files(reports, options)
     return reports, head
+
+
+def _known(options: argparse.Namespace, here: str) -> tuple[Path, Calibration]:
+    """What is known of the device, and the file that says it."""
+    if options.device_sheet is not None:
+        told = sheet.read(options.device_sheet, options.dtype)
+        return options.device_sheet, told.calibration(options.threads, torch.__version__)
+    path = options.calibration or store.path_of(os.environ, here, options.threads)
+    return path, store.read(path, here, options.threads, _how(options))
 
 
 @dataclass
@@ -148,7 +162,16 @@ def _made(prediction: Prediction, dtype: str, link: float | None, options: argpa
     return PredictionReport(options.factory, prediction.graph.batch_size, dtype, link, prediction, spec)
 
 
-def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterator[tuple[Configuration, float | None]]:
+def _plan(spread: MappingSpec) -> ModelPlan:
+    """What a mapping changes of the model itself."""
+    if spread.tensor is None:
+        return ModelPlan(spread.checkpoint)
+    return ModelPlan(spread.checkpoint, spread.tensor.ranks, spread.tensor.columns, spread.tensor.rows)
+
+
+def _asked(
+    described: NetworkSpec | None, spread: MappingSpec, options: argparse.Namespace
+) -> Iterator[tuple[Configuration, float | None]]:
     """Every combination, with the rate of its links where they are all the same."""
     for workers in options.workers:
         for architecture in options.architecture:
@@ -157,7 +180,7 @@ def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterat
             for rate in (options.link_rate or [None])[: 1 if alone else None]:
                 over = _network(described, workers, architecture, rate, options.latency)
                 link = rate if rate is not None or described is not None else over.hosts[0].egress_bps
-                yield Configuration(workers, architecture, over), None if alone else link
+                yield Configuration(workers, architecture, over, spread), None if alone else link
 
 
 def _how(options: argparse.Namespace) -> str:
@@ -178,6 +201,10 @@ def _network(
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.device_sheet is not None:
+        for name in ("calibration", "measure"):
+            if getattr(options, name) is not None:
+                raise InputError(f"--device-sheet is instead of a calibration; leave --{name} out")
     several = [
         name
         for name in ("batch_size", "dtype", "workers", "architecture", "link_rate")
@@ -196,10 +223,16 @@ def _check(options: argparse.Namespace) -> None:
             targets.check(path, f"--{name}")
 
 
-def _provenance_notes(known: Calibration, threads: int, here: str) -> list[str]:
+def _provenance_notes(known: Calibration, threads: int, here: str, kind: str) -> list[str]:
     notes = []
     if known.provenance.device != here:
         notes.append(f"the calibration is of {known.provenance.device}, and so are the times; this is {here}")
+    if known.provenance.kind != kind:
+        notes.append(
+            f"the operators are those that PyTorch runs on {kind}, and their times are of {known.provenance.kind}"
+        )
+    if known.provenance.date == sheet.NOT_MEASURED:
+        notes.append("the device is known by a sheet: nothing was measured on it, so the interval is wide")
     if known.provenance.torch != torch.__version__:
         notes.append(
             f"the calibration is of PyTorch {known.provenance.torch}, this is {torch.__version__}: calibrate again "

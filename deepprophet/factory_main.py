@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from deepprophet import collector
 from deepprophet.errors import InputError, ProphetError, exited
 from deepprophet.factory_process import CANNOT_ANSWER, FAILED, WRONG_INPUT, Answer
 
 INTERRUPTED = 130
-PATHS = ("network", "calibration", "timeline", "registration")
+PATHS = ("network", "mapping", "calibration", "device_sheet", "timeline", "registration")
 """Options that are paths, which JSON does not know."""
 
 Doing = Callable[[str, bool], None]
@@ -46,7 +47,8 @@ def predict(options: argparse.Namespace, began: float, doing: Doing) -> Answer:
     """Predict, and say how that ended. ``doing`` is told what is done next, and whether that is the factory's code."""
     doing("PyTorch was loaded", False)
     try:
-        from deepprophet import engine  # noqa: PLC0415 - it takes a second, and may fail
+        with collector.paused():
+            from deepprophet import engine  # noqa: PLC0415 - it takes a second, and may fail
 
         return Answer(0, engine.predict_all(options, began, doing))
     except InputError as error:

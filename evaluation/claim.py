@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from rich.table import Table
 
@@ -73,6 +73,18 @@ class Group(Protocol[R_co]):
 
     def read(self, folder: Path) -> R_co:
         """Read the result that ``run`` left. Raises OSError, ValueError."""
+
+
+@runtime_checkable
+class HasSmallForm(Protocol[R]):
+    """What a group has beside ``Group`` whose result has a small form (see ``evaluation.resume``)."""
+
+    @property
+    def answer(self) -> type[R]:
+        """The type of its results."""
+
+    def small(self, result: R) -> R:
+        """Return a result without what is not added up."""
 
 
 class Claim(Protocol[R]):

@@ -24,11 +24,11 @@ network, the queue proof, the starts of two controllers and their agents, the ta
 """
 
 
-def demo_wave(*, period_seconds: float) -> Wave:
-    """Returns the demo's jobs. ``period_seconds`` is the controller's T."""
+def demo_wave(*, period_seconds: float, seed: int = SEED) -> Wave:
+    """Returns the demo's jobs, or others of another ``seed``. ``period_seconds`` is the controller's T."""
     return draw_wave(
         DEMO,
-        SEED,
+        seed,
         period_seconds=period_seconds,
         before=WAVES_BEFORE,
         retrained=True,

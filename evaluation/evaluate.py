@@ -17,9 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from evaluation import resume, summary
-from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting
+from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, HasSmallForm, Setting
 from evaluation.claim import load as load_claim
-from evaluation.lab_group import LabGroup
 from evaluation.resume import Measured
 from evaluation.side_by_side import Outcome, side_by_side
 from topologies import checkout
@@ -30,6 +29,7 @@ from topologies.signals import ending_signals
 
 QUICK = " (quick: not to be quoted)"
 QUICK_FOLDER = "quick"
+PART_FOLDER = "part"
 SUMMARY = "summary.json"
 
 
@@ -78,6 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="measure only groups whose names begin so, and add nothing up; for a sitting of a long claim",
     )
     parser.add_argument(
+        "--measured",
+        action="store_true",
+        help="add up the groups that earlier runs have measured, and measure none; the summary names the others",
+    )
+    parser.add_argument(
         "--small-form",
         type=Path,
         default=None,
@@ -97,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 folder,
                 console,
                 boxes=options.boxes,
-                resume=options.resume,
+                resume=options.resume or options.measured,
                 quick=options.quick,
                 others=not options.without_others,
                 small_form=options.small_form,
@@ -105,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.only is not None:
                 evaluation.measure_only(options.only)
                 return 0
-            summary_document = evaluation.document(command)
+            summary_document = evaluation.document(command, measures=not options.measured)
     except EXPECTED_ERRORS as error:
         console.print(f"evaluate: {error}", style="red", markup=False, highlight=False)
         return 1
@@ -156,25 +161,32 @@ class Evaluation:
         self._measure(chosen, *self._place())
         self.console.print(f"{len(chosen)} of {len(groups)} groups are measured", highlight=False)
 
-    def document(self, command: str) -> dict[str, Any]:
-        """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError."""
-        groups = self._groups()
+    def document(self, command: str, *, measures: bool = True) -> dict[str, Any]:
+        """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError.
+
+        With ``measures`` False it is of those that are measured already.
+        """
+        all_groups = groups = self._groups()
         datapath, at_once = self._place()
-        self._measure(groups, datapath, at_once)
+        if measures:
+            self._measure(groups, datapath, at_once)
+        else:
+            groups = self._measured_of(groups, datapath)
+        missing = [group.name for group in all_groups if group.name not in self._done]
         measured = [self._done[group.name] for group in groups]
         commits = sorted({result.commit for result in measured})
         if len(commits) > 1:
             self.console.print(f"the groups were measured by different commits: {', '.join(commits)}", highlight=False)
         results = [(group, group_result.result) for group, group_result in zip(groups, measured, strict=True)]
-        contents = document(self.claim, results, command, at_once, commits=commits, quick=self.quick)
-        folder = self._summary_folder()
+        contents = document(self.claim, results, command, at_once, commits=commits, quick=self.quick, missing=missing)
+        folder = self._summary_folder(is_whole=not missing)
         summary.write(folder / SUMMARY, contents)
         self.claim.plot(contents, folder)
         return contents
 
     def _groups(self) -> Sequence[Group[Any]]:
         groups = self.claim.groups(quick=self.quick, others=self.others)
-        if self.small_form is not None and not all(isinstance(group, LabGroup) for group in groups):
+        if self.small_form is not None and not all(isinstance(group, HasSmallForm) for group in groups):
             raise LabError("this claim has no small form: only claims on the testbed have one")
         return groups
 
@@ -189,13 +201,26 @@ class Evaluation:
     def _wanted(self) -> Wanted:
         return self.wanted or self.claim.DATAPATH or "auto"
 
-    def _summary_folder(self) -> Path:
-        """The folder of summary and plot. A quick run never overwrites those of a full run."""
-        if not self.quick or not is_full(self.folder / SUMMARY):
+    def _measured_of(self, groups: Sequence[Group[Any]], datapath: Datapath | None) -> Sequence[Group[Any]]:
+        """Returns the groups that are measured. Raises LabError where there are none."""
+        for group in groups:
+            if (finished := self._finished(group, datapath or NO_DATAPATH)) is not None:
+                self._done[group.name] = finished
+        found = [group for group in groups if group.name in self._done]
+        if not found:
+            raise LabError("no group is measured yet; without --measured the command measures them")
+        if missing := [group.name for group in groups if group.name not in self._done]:
+            self.console.print(f"not measured: {', '.join(missing)}", markup=False, highlight=False)
+        return found
+
+    def _summary_folder(self, *, is_whole: bool) -> Path:
+        """The folder of summary and plot. A quick run, or a part of one, never overwrites those of a full run."""
+        if (is_whole and not self.quick) or not is_full(self.folder / SUMMARY):
             return self.folder
-        folder = self.folder / QUICK_FOLDER
+        kind, name = ("quick run", QUICK_FOLDER) if self.quick else ("part of one", PART_FOLDER)
+        folder = self.folder / name
         self.console.print(
-            f"{self.folder / SUMMARY} belongs to a full run and stays; this quick run writes {folder / SUMMARY}",
+            f"{self.folder / SUMMARY} belongs to a full run and stays; this {kind} writes {folder / SUMMARY}",
             markup=False,
             highlight=False,
         )
@@ -235,8 +260,8 @@ class Evaluation:
         if not self.resume:
             return None
         found = resume.load(self._folder_of(group), group.asked(), datapath, group.read)
-        if found is None and (path := self._small_form_of(group)) is not None:
-            found = resume.load_small(path, group.asked(), datapath)
+        if found is None and isinstance(group, HasSmallForm) and (path := self._small_form_of(group)) is not None:
+            found = resume.load_small(path, group.asked(), datapath, group.answer)
         return found
 
     def _run(self, group: Group[Any], datapath: Datapath | None) -> Measured[Any]:
@@ -245,13 +270,13 @@ class Evaluation:
             resume.mark_unfinished(folder)
             result = group.run(Setting(folder, self._wanted, datapath, self._stop))
             resume.mark_whole(folder, request, commit)
-            if isinstance(group, LabGroup) and (path := self._small_form_of(group)) is not None:
+            if isinstance(group, HasSmallForm) and (path := self._small_form_of(group)) is not None:
                 resume.save_small(path, request, commit, group.small(result))
         return Measured(result, commit)
 
     def _small_form_of(self, group: Group[Any]) -> Path | None:
         """Returns the file of the small form of a group's result; None where there is none."""
-        if self.quick or self.small_form is None or not isinstance(group, LabGroup):
+        if self.quick or self.small_form is None or not isinstance(group, HasSmallForm):
             return None
         return self.small_form / f"{group.name}.json"
 
@@ -261,9 +286,10 @@ class Evaluation:
 
 
 def is_full(path: Path) -> bool:
-    """Returns whether ``path`` is a summary that is not marked as quick. One that cannot be read counts as full."""
+    """Returns whether ``path`` is a summary of all groups, and not quick. One that cannot be read counts as such."""
     try:
-        return json.loads(path.read_bytes()).get("quick") is not True
+        found = json.loads(path.read_bytes())
+        return found.get("quick") is not True and not found.get("missing")
     except FileNotFoundError:
         return False
     except (OSError, ValueError, AttributeError):
@@ -278,10 +304,12 @@ def document(
     *,
     commits: Sequence[str],
     quick: bool,
+    missing: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``summary.json``.
 
-    ``commits`` measured the groups. A ``quick`` run marks its claims, because they must not be quoted.
+    ``commits`` measured the groups. A ``quick`` run marks its claims, because they must not be quoted. ``missing`` are
+    the names of the groups that are not measured.
     """
     fields = claim.add_up(results)
     claims = [{**entry, "claim": entry["claim"] + (QUICK if quick else "")} for entry in claim.headline(fields)]
@@ -289,6 +317,7 @@ def document(
     return {
         **summary.head(command, results[0][1].datapath, seeds, claims),
         "quick": quick,
+        "missing": list(missing),
         "commits": list(commits),
         "networks_at_once": at_once,
         **fields,

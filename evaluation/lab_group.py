@@ -21,6 +21,11 @@ class LabGroup(ABC):
         """Return the request to the lab."""
 
     @property
+    def answer(self) -> type[LabResult]:
+        """The lab's result."""
+        return LabResult
+
+    @property
     def arms(self) -> int:
         """The number of arms: one for each experiment under each policy."""
         request = self.request()
@@ -39,9 +44,9 @@ class LabGroup(ABC):
         return load_result(folder / RESULT)
 
     def small(self, result: LabResult) -> LabResult:
-        """Returns a result without the jobs' histories and the links' use, which no claim adds up."""
+        """Returns a result without the jobs' histories, the links' use and TCP's, which most claims do not add up."""
         arms = [
-            replace(arm, jobs={job: replace(each, history=()) for job, each in arm.jobs.items()}, links=())
+            replace(arm, jobs={job: replace(each, history=()) for job, each in arm.jobs.items()}, links=(), tcp=())
             for arm in result.arms
         ]
         return replace(result, arms=tuple(arms))

@@ -19,10 +19,13 @@ def workload(experiment: Experiment, declares: Mapping[str, Declaration] = _NOTH
     """Returns an experiment on the testbed as a workload. ``declares`` is that of an arm of the lab.
 
     Links carry ``PAYLOAD_SHARE`` of their rate. Raises ValueError for what the workload would not show: a fabric,
-    studies, and synchronisation other than a plain barrier. Raises curves.CurveError where there is no such curve.
+    studies, processors that tasks share, and synchronisation other than a plain barrier. Raises curves.CurveError where
+    there is no such curve.
     """
     if experiment.topology != "testbed" or experiment.studies:
         raise ValueError(f"experiment {experiment.name}: it must be on the testbed and have no studies")
+    if experiment.processors is not None:
+        raise ValueError(f"experiment {experiment.name}: its tasks share processors; in the simulator none do")
     as_declared = declared(experiment, declares)
     rate = experiment.link_bps * PAYLOAD_SHARE
     return Workload(

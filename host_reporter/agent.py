@@ -12,29 +12,30 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from host_reporter.address import address_of
-from host_reporter.discovery import pid_files
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.packet_sources import PacketSources
-from host_reporter.enrolment.enrol import enrol
-from host_reporter.enrolment.own_token import OwnToken, OwnTokenError
+from host_reporter.enrolment.announcing import Announcing
+from host_reporter.enrolment.enrol import enrol, facts_of
+from host_reporter.enrolment.kept_secret import KeptSecret
+from host_reporter.enrolment.own_token import OwnTokenError
+from host_reporter.environment.job_files import JobFiles
+from host_reporter.found import found_jobs
+from host_reporter.heartbeat import Heartbeat
 from host_reporter.jobs import progress_dir
-from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
-from host_reporter.jobs.found.found_jobs import FoundJobs
-from host_reporter.jobs.found.output import Outputs
 from host_reporter.jobs.jobs_dir import JobsDirectory
-from host_reporter.launchers import registry
-from host_reporter.launchers.processes import Processes
+from host_reporter.jobs.receivers import Receivers
 from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.families import IPV6
 from host_reporter.marking.iptables import Marker
 from host_reporter.marking.reconciler import Reconciler
-from host_reporter.nic.interface import Nic
-from host_reporter.nic.tensorlights_thread import TensorLights
+from host_reporter.nic.tensorlights.thread import TensorLights
+from host_reporter.nic.trees import Ordered, Trees
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.readers import unread
-from host_reporter.readers.auto import auto_source
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
+from host_reporter.unseen.observer import Observer
 from host_reporter.uplink.connection import Address, AddressError
 from host_reporter.uplink.peers import PeerBook
 from host_reporter.uplink.plan_follower import PlanFollower
@@ -85,13 +86,22 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     """Run until stopped. A fault of any thread stops the agent, and adds a line to ``faults``."""
     sys.setswitchinterval(SWITCH_SECONDS)
     notices = Notices(log)
+    heartbeat = Heartbeat(options.alive_file, notices)
+    heartbeat.beat()
     if address.is_open:
         log.warning("the token crosses the network unencrypted: give the controller a certificate, and use https")
     if address.token_is_public():
         log.warning("others can read %s: make it readable by its owner only", address.token_file)
     if options.enrol_token_file is not None and not options.is_alone:
-        token = OwnToken(options.state_dir, options.host)
-        address = enrol(address, token, options.host, notices, interface=options.interface, rate_bps=options.rate_bps)
+        address = enrol(
+            address,
+            options.state_dir,
+            options.host,
+            notices,
+            interfaces=[each.name for each in options.ordered],
+            rates={each.name: each.rate_bps for each in options.ordered if each.rate_bps is not None},
+            sleep=heartbeat.sleep,
+        )
     trouble = progress_dir.prepare(options.progress_dir, is_ours=options.progress_dir == Path(DEFAULT_DIRECTORY))
     if trouble is not None:
         log.warning("%s", trouble)
@@ -99,9 +109,9 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     with ExitStack() as ending:
         # At the end all parts are stopped in the opposite order, even if some of them fail.
         ending.callback(log.info, "stopped")
-        _keep_unread_lines(options.unread_log, ending)
+        _keep_unread_lines(options.unread_file(), ending)
         follow = _alone if options.is_alone else _with_controller
-        follow(options, address, notices, faults, ending).run()
+        follow(options, address, notices, faults, ending, beat=heartbeat.beat).run()
 
 
 def _keep_unread_lines(file: Path | None, ending: ExitStack) -> None:
@@ -114,7 +124,15 @@ def _keep_unread_lines(file: Path | None, ending: ExitStack) -> None:
         log.warning("%s: lines that are not understood are not kept: %s", file, error.strerror)
 
 
-def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:
+def _alone(
+    options: Options,
+    _address: Address,
+    notices: Notices,
+    faults: list[str],
+    ending: ExitStack,
+    *,
+    beat: Callable[[], None],
+) -> Follower:
     """Run TensorLights on this host without a controller."""
 
     def failed(error: Exception) -> None:
@@ -123,7 +141,7 @@ def _alone(options: Options, _address: Address, notices: Notices, faults: list[s
 
     lights = _lights(options, notices, failed, lambda: options.period)
     assert lights is not None
-    follower = Follower(JobsDirectory(options.jobs_dir, options.progress_dir, notices), lights, notices)
+    follower = Follower(JobsDirectory(options.jobs_dir, options.progress_dir, notices), lights, notices, beat=beat)
     _stop_by_signal(follower.stop)
     ending.callback(follower.close)
     log.info("host %s has no controller; job files in %s", options.host, options.jobs_dir)
@@ -133,7 +151,13 @@ def _alone(options: Options, _address: Address, notices: Notices, faults: list[s
 
 
 def _with_controller(
-    options: Options, address: Address, notices: Notices, faults: list[str], ending: ExitStack
+    options: Options,
+    address: Address,
+    notices: Notices,
+    faults: list[str],
+    ending: ExitStack,
+    *,
+    beat: Callable[[], None],
 ) -> Follower:
     """Run the agent with a controller: reports, discovery and the plan, or TensorLights for the order at the NIC."""
 
@@ -146,6 +170,8 @@ def _with_controller(
 
     def sources_changed(sources: PacketSources) -> None:
         enforcement.set_sources(sources)
+        # The first pod of a job makes tunnels' marks, and switches may believe them only then.
+        sender.marks(enforcement.marking)
 
     def addressed() -> None:
         discovery.look_soon()
@@ -157,14 +183,30 @@ def _with_controller(
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
+    names = [each.name for each in options.ordered]
+    observer = Observer(options.host, book, notices, interfaces=names, changed=sender.note_interfaces)
     discovery = Discovery(
-        options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
+        options.host,
+        book,
+        sender,
+        notices,
+        sources_changed=sources_changed,
+        failed=failed,
+        is_marking=options.marking,
+        watcher=observer,
     )
     receiver = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, receiver, notices, found=_found(options, notices), follow=discovery.follow)
+    found = found_jobs(options, notices)
+    follower = Follower(directory, receiver, notices, found=found, follow=discovery.follow, beat=beat)
     _stop_by_signal(follower.stop)
-    nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
-    enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
+    ordered = [Ordered(each.name, each.rate_bps) for each in options.ordered]
+    enforcement = Enforcement(
+        Marker() if options.marking else None,
+        Trees(ordered, notices) if ordered and lights is None else None,
+        notices,
+        marker_ipv6=Marker(IPV6) if options.marking else None,
+        mark_sockets=discovery.mark,
+    )
     plans = PlanFollower(
         address,
         options.host,
@@ -174,11 +216,15 @@ def _with_controller(
         marked=sender.marks,
         failed=failed,
         paused=lights.pause if lights is not None else _ignore,
+        followed=JobFiles(options.environment_dir, notices).follow,
     )
-    reconciler = Reconciler(enforcement, period=period, failed=failed)
+    reconciler = Reconciler(enforcement, period=period, failed=failed, marked=sender.marks)
     # They stop from the last to the first. So bytes are counted once more before the sender reports all that is left.
     for last in (follower.close, sender.stop, book.stop, plans.stop, reconciler.stop, discovery.stop):
         ending.callback(last)
+    if (announcing := _announcing(options, address, notices, failed)) is not None:
+        ending.callback(announcing.stop)
+        announcing.start()
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
     if lights is not None:
         ending.callback(lights.stop)
@@ -192,24 +238,15 @@ def _with_controller(
     return follower
 
 
-def _found(options: Options, notices: Notices) -> FoundJobs | None:
-    """Returns what finds jobs; None where the operator wants none to be found."""
-    for name, reason in registry.broken().items():
-        notices.say(f"launcher {name}", f"jobs of launcher {name} are not found: {reason}")
-    launchers = options.launchers()
-    if not launchers:
+def _announcing(
+    options: Options, address: Address, notices: Notices, failed: Callable[[Exception], None]
+) -> Announcing | None:
+    """Returns what announces a host that has enrolled; None where it has nothing to announce itself with."""
+    secret = KeptSecret(options.state_dir, options.host).read() if options.enrol_token_file is not None else None
+    if secret is None:
         return None
-    processes = Processes(launchers, options.host, notices)
-    outputs = Outputs(options.progress_dir, processes)
-    return FoundJobs(processes, outputs, notices, read=auto_source, pid_of=_pid_of)
-
-
-def _pid_of(file: Path) -> int | None:
-    """Returns the process that a pid file names; None: it names none."""
-    try:
-        return pid_files.read(file).pid
-    except pid_files.PidFileError:
-        return None
+    facts = facts_of(address, [each.name for each in options.ordered], is_whole=False)
+    return Announcing(options.host, secret, facts, notices, failed=failed)
 
 
 def _lights(
@@ -218,11 +255,12 @@ def _lights(
     """Returns TensorLights where it orders the interface. ``period`` returns the seconds between two looks at it."""
     if options.nic == "plan":
         return None
-    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
+    from host_reporter.nic.tensorlights.nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
 
-    assert options.interface is not None and options.rate_bps is not None
+    (interface,) = options.ordered
+    assert interface.rate_bps is not None
     rotate_seconds = options.rotate_seconds if options.nic == "tls-rr" else None
-    nic = TensorLightsNic(options.interface, options.rate_bps)
+    nic = TensorLightsNic(interface.name, interface.rate_bps, options.nic_bands)
     return TensorLights(nic, options.host, rotate_seconds, notices, failed, period=period)
 
 

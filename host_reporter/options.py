@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pwd
 import socket
 from collections.abc import Sequence
@@ -18,10 +19,12 @@ from controller.documents import text_file
 from controller.documents.document import Document, DocumentError
 from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
+from controller.wire.addresses import InterfaceName
+from host_reporter.environment import job_files
 from host_reporter.launchers.launcher import Launcher
 from host_reporter.launchers.registry import LauncherError, choose
 from host_reporter.launchers.rules import Rule
-from host_reporter.nic.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
+from host_reporter.nic.tensorlights.bands import LEAST_RATE_BPS, ROTATE_SECONDS, Sharing
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
@@ -32,6 +35,10 @@ STATE_VARIABLE = "STATE_DIRECTORY"
 """The variable in which systemd names a service's StateDirectory."""
 
 UNREAD_LOG = "unread.log"
+"""The file in the state folder that keeps lines of logs that were not understood."""
+
+MOST_INTERFACES = 16
+"""Order at most this many interfaces."""
 
 MOST_CONFIG_BYTES = 2**20
 """Refuse a file of options that has more bytes."""
@@ -75,6 +82,26 @@ _Discovered = Annotated[
 ]
 
 
+class NamedInterface(Message):
+    """An interface whose traffic is ordered."""
+
+    name: InterfaceName
+    """The name of the interface."""
+    rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
+    """Its rate in bit/s. Without it: rate_bps of all interfaces, or the rate in the controller's settings."""
+
+
+def _interface_kind(entry: object) -> str:
+    """Returns what an entry of interfaces is meant to be, so that its fault is named."""
+    return "a name" if isinstance(entry, str) else "an interface"
+
+
+_Interface = Annotated[
+    Annotated[InterfaceName, Tag("a name")] | Annotated[NamedInterface, Tag("an interface")],
+    Discriminator(_interface_kind),
+]
+
+
 class Options(Message):
     """The agent's options."""
 
@@ -91,7 +118,8 @@ class Options(Message):
     """A file with the token of the role enrol. The agent asks with it that its host be added, and gets a token of its
     own."""
     state_dir: Path = Field(default=Path(DEFAULT_STATE_DIR), strict=False)
-    """The folder where a host that has enrolled keeps its token."""
+    """The folder of what the agent keeps: the token of a host that has enrolled, and lines of logs that were not
+    understood. Without it: systemd's StateDirectory, if the service has one."""
     ca_file: Path | None = Field(default=None, strict=False)
     """Certificates to check the controller's with. Without it: the system's."""
     certificate_file: Path | None = Field(default=None, strict=False)
@@ -102,19 +130,31 @@ class Options(Message):
     """The folder of job files."""
     progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
     """The folder where the two-line helper writes."""
+    environment_dir: Path = Field(default=Path(job_files.DEFAULT_DIRECTORY), strict=False)
+    """The folder of files that tell jobs their own DSCPs, where the controller gives each job one. Each folder on the
+    way must be root's, or of the agent's user."""
     discover: Annotated[tuple[_Discovered, ...], Field(max_length=64, strict=False)] | None = None
     """The launchers whose jobs are found without a job file, by name, and rules of the operator's own. Without it: all
     launchers. An empty list: none."""
     unread_log: Path | None = Field(default=None, strict=False)
     """A file for lines of logs that were not understood, which may hold secrets: its owner alone can read it. Without
-    it: unread.log in systemd's StateDirectory, if there is one, else nowhere."""
-    interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
-    """The interface whose traffic is ordered. Without it the NIC is not touched."""
+    it: unread.log in state_dir, if that folder is there, else nowhere."""
+    alive_file: Path | None = Field(default=None, strict=False)
+    """A file that the agent touches every 5 s as long as its main loop goes on, for a probe of liveness."""
+    interface: InterfaceName | None = None
+    """The interface whose traffic is ordered. Without it, and without interfaces, no NIC is touched. The command line
+    may name several. A VLAN or a bond is ordered at the interfaces that carry its packets."""
+    interfaces: Annotated[tuple[_Interface, ...], Field(max_length=MOST_INTERFACES, strict=False)] = ()
+    """The interfaces whose traffic is ordered, where there are several: names, or name and rate_bps of each."""
     rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
-    """The interface's rate in bit/s. Without it: the rate in the controller's settings."""
+    """The interface's rate in bit/s, or that of each interface that has none of its own. Without it: the rate in the
+    controller's settings."""
     nic: NicOrder = "plan"
     """What orders the interface: the controller's plan, or TensorLights with fixed (tls-one) or rotating bands
     (tls-rr)."""
+    nic_bands: Sharing = "shared"
+    """With tls-one or tls-rr: whether jobs share seven bands, or each has a band of its own. With each, the jobs that
+    would share a band go one after the other."""
     rotate_seconds: Annotated[float, Field(ge=1, le=86400)] = ROTATE_SECONDS
     """With tls-rr: seconds until bands change."""
     period: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
@@ -123,9 +163,23 @@ class Options(Message):
     """Whether this host's packets are marked."""
 
     @property
+    def ordered(self) -> tuple[NamedInterface, ...]:
+        """The interfaces that are ordered, with their rates where these are given."""
+        named = [each if isinstance(each, NamedInterface) else NamedInterface(name=each) for each in self.interfaces]
+        if self.interface is not None:
+            named = [NamedInterface(name=self.interface)]
+        return tuple(each.model_copy(update={"rate_bps": each.rate_bps or self.rate_bps}) for each in named)
+
+    @property
     def is_alone(self) -> bool:
         """Whether there is no controller to report to."""
         return self.nic != "plan" and "controller" not in self.model_fields_set
+
+    def unread_file(self) -> Path | None:
+        """Returns the file for lines that were not understood; None: there is no folder for one."""
+        if self.unread_log is not None or not os.path.isdir(self.state_dir):  # noqa: PTH112 - pathlib's raises
+            return self.unread_log
+        return self.state_dir / UNREAD_LOG
 
     def launchers(self) -> tuple[Launcher, ...]:
         """Returns the launchers whose jobs are found. Raises LauncherError for one that does not exist."""
@@ -154,15 +208,21 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     config = given.pop("config", None)
     if "discover" in given:
         given["discover"] = [name for name in given["discover"].replace(" ", "").split(",") if name]
+    if len(given.get("interface", ())) > 1:
+        given["interfaces"] = given.pop("interface")
+    elif "interface" in given:
+        (given["interface"],) = given["interface"]
     values: dict[str, Any] = {}
     written: Document | None = None
     if DIRECTORY_VARIABLE in environment:
         values["progress_dir"] = environment[DIRECTORY_VARIABLE]
     if STATE_VARIABLE in environment:
-        values["unread_log"] = str(Path(environment[STATE_VARIABLE].partition(":")[0]) / UNREAD_LOG)
+        values["state_dir"] = environment[STATE_VARIABLE].partition(":")[0]
     if config is not None:
         written = _read_config(Path(config))
         values |= written.data or {}
+    if given.keys() & {"interface", "interfaces"}:
+        values = {name: value for name, value in values.items() if name not in ("interface", "interfaces")}
     try:
         options = Options.model_validate_json(json.dumps({**values, **given}, default=str))
     except ValidationError as error:
@@ -188,17 +248,27 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
 
 def _check_nic(options: Options) -> None:
     """Raises OptionsError where the options of the interface do not fit together."""
-    if options.rate_bps is not None and options.interface is None:
+    names = [each.name for each in options.ordered]
+    if options.interface is not None and options.interfaces:
+        raise OptionsError("interface: interfaces names the interfaces that are ordered; leave out interface")
+    if len(set(names)) < len(names):
+        raise OptionsError(f"--interface: each interface is named once; there are {', '.join(names)}")
+    if options.rate_bps is not None and not names:
         raise OptionsError("--rate-bps: give --interface too, the interface that has this rate")
-    if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
+    if options.nic != "plan" and len(names) > 1:
+        raise OptionsError(f"--nic: {options.nic} orders one interface, and --interface names {len(names)}")
+    if options.nic != "plan" and (not names or options.ordered[0].rate_bps is None):
         raise OptionsError(f"--nic: {options.nic} needs --interface, and --rate-bps, the rate of its link")
-    if options.nic != "plan" and options.rate_bps is not None and options.rate_bps < LEAST_RATE_BPS:
+    rate_bps = options.ordered[0].rate_bps if options.ordered else None
+    if options.nic != "plan" and rate_bps is not None and rate_bps < LEAST_RATE_BPS:
         raise OptionsError(
-            f"--rate-bps: {options.nic} orders links of {LEAST_RATE_BPS:,.0f} bit/s and more, and {options.rate_bps:g} "
+            f"--rate-bps: {options.nic} orders links of {LEAST_RATE_BPS:,.0f} bit/s and more, and {rate_bps:g} "
             "is less; the rate is in bit/s, such as 25e9"
         )
     if options.nic != "plan" and find_spec("pyroute2") is None:
         raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2: pip install 'trainyard[nic]'")
+    if "nic_bands" in options.model_fields_set and options.nic == "plan":
+        raise OptionsError("--nic-bands: it needs --nic tls-one or tls-rr")
     if "rotate_seconds" in options.model_fields_set and options.nic != "tls-rr":
         raise OptionsError("--rotate-seconds: it needs --nic tls-rr")
 
@@ -232,15 +302,22 @@ def parser() -> argparse.ArgumentParser:
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
     add("--enrol-token-file", metavar="FILE", help="file with the token by which this host asks to be added")
-    add("--state-dir", metavar="DIR", help=f"folder for the token of a host that enrols ({DEFAULT_STATE_DIR})")
+    add("--state-dir", metavar="DIR", help=f"folder of what the agent keeps ({DEFAULT_STATE_DIR})")
     add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
     add("--certificate-file", metavar="FILE", help="client certificate with this host's name, in the place of a token")
     add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
     add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
+    add("--environment-dir", metavar="DIR", help=f"folder of files with jobs' DSCPs ({job_files.DEFAULT_DIRECTORY})")
     add("--discover", metavar="LIST", help="launchers whose jobs are found, as in slurm,torchrun (all; '' for none)")
-    add("--unread-log", metavar="FILE", help="log for lines that were not understood; unread.log in STATE_DIRECTORY")
-    add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
+    add("--unread-log", metavar="FILE", help="log for lines that were not understood (unread.log in --state-dir)")
+    add("--alive-file", metavar="FILE", help="file that is touched every 5 s as long as the agent does not hang")
+    add(
+        "--interface",
+        metavar="IF",
+        action="append",
+        help="the interface whose traffic is ordered; give it several times for several (none)",
+    )
     add(
         "--rate-bps",
         metavar="N",
@@ -251,6 +328,11 @@ def parser() -> argparse.ArgumentParser:
         "--nic",
         metavar="ORDER",
         help=f"what orders the interface: {', '.join(get_args(NicOrder))} (plan: the controller's)",
+    )
+    add(
+        "--nic-bands",
+        metavar="WHOSE",
+        help=f"with tls-one or tls-rr: whether jobs share bands: {', '.join(get_args(Sharing))} (shared)",
     )
     add("--rotate-seconds", metavar="S", type=float, help="with tls-rr: seconds until bands change (20)")
     add("--period", metavar="S", type=float, help="seconds between reports, at most (5)")

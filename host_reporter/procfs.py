@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +11,8 @@ PROC = "/proc"
 
 _PARENT, _STARTED, _ENVIRONMENT = 1, 19, 47
 """Fields of /proc/PID/stat behind the name, counted from the state."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Process(NamedTuple):
@@ -65,3 +69,9 @@ def users_of(pid: int) -> set[int] | None:
 def is_alive(process: Process) -> bool:
     """Returns whether it still is the same process."""
     return identify(process.pid) == process
+
+
+def began_at(process: Process, wall: float) -> float:
+    """Returns when a process began, in seconds since the epoch. ``wall`` is the time now."""
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - process.started / _TICKS
+    return max(wall - max(age, 0.0), 0.0)

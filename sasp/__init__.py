@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sasp.core.chunks import CHUNK_BYTES
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
+from sasp.core.staleness import Prediction, Rates, StalenessOptions
 from sasp.training.options import AllReduceOptions
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ def wrap(
     optimizer: Optimizer,
     *,
     staleness: int = 0,
+    partial: bool = False,
+    prediction: Prediction = "none",
+    delay_compensation: float = 0.0,
+    rates: Rates = "plain",
+    halves: bool = False,
     group: Any = None,
     chunk_bytes: int = CHUNK_BYTES,
     patience: float | None = None,
@@ -45,12 +51,22 @@ def wrap(
     Call it instead of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of
     ``group`` (None: all). With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are
     added. Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: a
-    rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an hour). Raises
-    SaspError.
+    rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an hour).
+
+    ``partial``: only gradients of layers whose transfer does not fit beside the computing are late; the job measures
+    that at its beginning and every thousand iterations.
+
+    What is done about late gradients: ``prediction`` says with which parameters a layer computes meanwhile ("momentum":
+    ahead by its last update for each iteration in flight; "local": ahead by steps with this rank's own gradients);
+    ``delay_compensation`` is DC-ASGD's lambda; ``rates`` makes steps smaller ("staleness": divided by the delay; "gap":
+    divided by how far the parameter has moved). ``halves``: two calls of ``step`` are the half batches of one step, of
+    which one computes while the other is in flight (with a staleness of 1). Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 
-    return wrapping.over_all_reduce(model, optimizer, staleness, AllReduceOptions(group, chunk_bytes, patience))
+    late = StalenessOptions(prediction, delay_compensation, rates)
+    options = AllReduceOptions(group, chunk_bytes, patience, late, partial, halves)
+    return wrapping.over_all_reduce(model, optimizer, staleness, options)
 
 
 def join(
@@ -60,19 +76,25 @@ def join(
     server: tuple[str, int],
     rank: int,
     scheme: Scheme | str = "bsp+sasp",
+    partial: bool = False,
+    prediction: Prediction = "none",
+    delay_compensation: float = 0.0,
+    rates: Rates = "plain",
     token: str = "",
     chunk_bytes: int = CHUNK_BYTES,
     patience: float = 60.0,
 ) -> tuple[nn.Module, DecoupledOptimizer]:
     """Train ``model`` as worker ``rank`` (from 0) of the parameter server at ``server`` (address, port).
 
-    ``scheme``: bsp, ssp:S or asp, each with ``+overlap`` or ``+sasp``, as the server was started with. The optimiser's
-    kind and options are the server's from worker 0 on; learning rates may change from iteration to iteration.
-    ``patience``: seconds to wait for the server. Raises SaspError.
+    ``scheme``: bsp, ssp:S or asp, each with ``+overlap`` or ``+sasp`` (of bsp and asp also ``+sasp:S``), as the server
+    was started with. The optimiser's kind and options are the server's from worker 0 on; learning rates may change from
+    iteration to iteration. For ``partial``, ``prediction`` ("momentum"), ``delay_compensation`` and ``rates`` see
+    ``wrap``. ``patience``: seconds to wait for the server. Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
     from sasp.training.worker import JoinOptions  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
-    who = JoinOptions(rank, known, token, chunk_bytes, patience)
+    late = StalenessOptions(prediction, delay_compensation, rates)
+    who = JoinOptions(rank, known, token, chunk_bytes, patience, late, partial)
     return wrapping.over_server(model, optimizer, server, who)

@@ -63,7 +63,10 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--workers", type=_workers, required=True, metavar="N", help="number of workers of the job")
     options.add_argument(
-        "--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S or asp, each with +overlap or +sasp (bsp+sasp)"
+        "--scheme",
+        type=_scheme,
+        default=Scheme(),
+        help="bsp, ssp:S or asp, each with +overlap or +sasp; bsp and asp also with +sasp:S (bsp+sasp)",
     )
     options.add_argument(
         "--token-file",

@@ -21,18 +21,26 @@ from simulator.kernel import jit
 from simulator.limits import Limits
 
 Announce = Callable[[str], None]
+TELL_SECONDS = 10.0
+"""Say how far the compilation has got at most so often."""
 
 
-class _Announcer:
-    """Reports the compilation when the first function is compiled."""
+class Announcer:
+    """Reports the compilation when the first function is compiled, and now and then how far it has got."""
 
-    def __init__(self, announce: Announce) -> None:
+    def __init__(self, announce: Announce, clock: Callable[[], float] = time.perf_counter) -> None:
         self._announce = announce
+        self._clock = clock
         self._began: float | None = None
+        self._told = 0.0
+        self._names: set[str] = set()
 
-    def begins(self, _name: str) -> None:
+    def begins(self, name: str) -> None:
+        """A function is compiled next."""
+        now = self._clock()
+        self._names.add(name)
         if self._began is None:
-            self._began = time.perf_counter()
+            self._began = self._told = now
             often = "once; if it is stopped, the next time goes on from there"
             if jit.kept() is None:
                 often = "each time, for no folder to keep them in can be written to (NUMBA_CACHE_DIR names one)"
@@ -40,10 +48,14 @@ class _Announcer:
                 f"compiling the simulator's loops, {_left()} of {len(jit.functions)} functions: half a minute or more, "
                 f"{often}"
             )
+        elif now - self._told >= TELL_SECONDS:
+            self._told = now
+            self._announce(f"still compiling after {now - self._began:.0f} s: {len(self._names)} functions so far")
 
     def end(self) -> None:
+        """All is compiled."""
         if self._began is not None:
-            self._announce(f"compiled in {time.perf_counter() - self._began:.0f} s")
+            self._announce(f"compiled in {self._clock() - self._began:.0f} s")
 
 
 def _left() -> int:
@@ -85,7 +97,7 @@ def prepare(announce: Announce = lambda _line: None, *, use: Callable[[], None] 
     ``announce`` gets a sentence where something has to be compiled, and another when it is done. ``use`` calls each
     function that Python calls.
     """
-    announcer = _Announcer(announce)
+    announcer = Announcer(announce)
     with compilations(announcer.begins):
         use()
     announcer.end()

@@ -65,7 +65,8 @@ class SimJob:
     has finished iteration k - 1 - ``staleness`` (0: BSP; None: ASP, no limit). An iteration of the job is done when
     every lane has done it. ``curve[k - 1]`` is the metric after iteration k (empty: the job reports none).
     ``family``: policies are shown what jobs of the same family that ended before have shown (empty: it has none).
-    ``target`` is the value of the metric that its user declares as done.
+    ``target`` is the value of the metric that its user declares as done. ``rungs_left`` counts the rungs of its study
+    that follow its stage; None: its tuner does not tell.
     """
 
     id: str
@@ -76,6 +77,7 @@ class SimJob:
     after: tuple[str, ...] = ()
     weight: float = 1.0
     stage: str | None = None
+    rungs_left: int | None = None
     metric: Metric = Metric()  # noqa: RUF009 - frozen, so all may share it
     target: float | None = None
     curve: tuple[float, ...] = ()

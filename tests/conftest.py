@@ -1,16 +1,30 @@
-"""Options of the whole test run.
+"""Options of the whole test run, and how it starts controllers.
 
 Property tests take the same examples in every run, so that a failure is of the change that is tested. To hunt for new
-ones: ``pytest --hypothesis-profile default``.
+ones: ``pytest --hypothesis-profile default``. No example fails by the clock: it may take long on a machine
+that does other work too.
 """
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import settings
+from collections.abc import Iterator
 
-settings.register_profile("same", derandomize=True)
+import pytest
+from hypothesis import HealthCheck, settings
+
+from evaluation.bench.support.api_client import Controller
+from tests.support.controller.forked.servers import fork_servers
+
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _controllers() -> Iterator[None]:
+    """Controllers are forks of a process that has imported one."""
+    with fork_servers() as servers, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Controller, "begin", servers.begin)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

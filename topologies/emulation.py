@@ -17,8 +17,10 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.topo import Topo
 
+from controller.code_points import PRESETS
 from topologies import cgroups, limits, management, openvswitch, teardown, userspace
 from topologies.errors import LabError
+from topologies.experiments.addressing import of_host
 from topologies.fork_server import ForkServer
 from topologies.signals import ending_signals
 
@@ -28,10 +30,11 @@ _REAP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """The switch port of a host, by datapath id and port number, and the rate of its link in bit/s."""
+    """An interface of a host: its addresses, its switch port by datapath id and number, its link's rate in bit/s."""
 
     host: str
-    address: str
+    interface: str
+    addresses: tuple[str, ...]
     switch: int
     port: int
     rate_bps: float
@@ -71,16 +74,24 @@ class Emulation:
         """The switches' names."""
         return tuple(switch.name for switch in self._net.switches)
 
-    def plugs(self) -> tuple[Plug, ...]:
-        """The inventory of hosts."""
-        plugs = []
-        for name in self.hosts:
-            host = self._net.get(name)
-            _own, opposite = host.connectionsTo(self._net.get(self._switch_of(name)))[0]
+    @property
+    def dscp(self) -> str:
+        """The preset of the classes' DSCPs, by which the hosts' NICs serve."""
+        return str(self._net.topo.dscp)
+
+    def plugs(self, *hosts: str) -> tuple[Plug, ...]:
+        """The interfaces of hosts, or of all hosts; those of one host in the order of their rails."""
+        return tuple(plug for name in hosts or self.hosts for plug in self._plugs(name))
+
+    def _plugs(self, host: str) -> Iterator[Plug]:
+        node = self._net.get(host)
+        for rail, number in enumerate(sorted(node.intfs)):
+            own = node.intfs[number]
+            opposite = own.link.intf2 if own.link.intf1 is own else own.link.intf1
             switch = opposite.node
-            number = switch.ports[opposite]
-            plugs.append(Plug(name, host.IP(), int(switch.dpid, 16), number, switch.rates_bps[number]))
-        return tuple(plugs)
+            port = switch.ports[opposite]
+            addresses = of_host(self._net.topo.addresses, int(host[1:]), rail)
+            yield Plug(host, own.name, addresses, int(switch.dpid, 16), port, switch.rates_bps[port])
 
     def cables(self) -> tuple[Cable, ...]:
         """The links between switches."""
@@ -98,8 +109,8 @@ class Emulation:
         return {s.intfs[number].name: rate for s in self._net.switches for number, rate in s.rates_bps.items()}
 
     def address(self, host: str) -> str:
-        """The host's address on the measured network."""
-        return str(self._net.get(host).IP())
+        """The host's first address on the measured network."""
+        return self.plugs(host)[0].addresses[0]
 
     def popen(self, host: str | None, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
         """Start a process on a host (None: outside of all hosts). It ends with the network at the latest."""
@@ -169,22 +180,13 @@ class Emulation:
         deadline = time.monotonic() + 10
         while True:
             try:
-                limits.classify_by_dscp(rates, classes)
+                limits.classify_by_dscp(rates, PRESETS[self.dscp].first(classes))
                 return
             except subprocess.CalledProcessError:
                 # The switch makes its HTB a moment after the database has the queues.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
-
-    def _switch_of(self, host: str) -> str:
-        return str(next(intf.node.name for intf in self._peers(host)))
-
-    def _peers(self, host: str) -> Iterator[Any]:
-        node = self._net.get(host)
-        for intf in node.intfList():
-            if intf.link is not None:
-                yield intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
 
 
 @contextlib.contextmanager
@@ -262,14 +264,24 @@ def _switch_interfaces(topo: Topo) -> tuple[str, ...]:
 
 def inventory(emulation: Emulation) -> list[Mapping[str, object]]:
     """The controller's ``hosts`` setting for this network."""
+    plugs: dict[str, list[Plug]] = {}
+    for plug in emulation.plugs():
+        plugs.setdefault(plug.host, []).append(plug)
     return [
-        {
-            "name": plug.host,
-            "address": plug.address,
-            "ingress_bps": plug.rate_bps,
-            "egress_bps": plug.rate_bps,
-            "switch": plug.switch,
-            "port": plug.port,
-        }
-        for plug in emulation.plugs()
+        {"name": host, **_attachment(own[0])}
+        if len(own) == 1
+        else {"name": host, "interfaces": [{"name": each.interface, **_attachment(each)} for each in own]}
+        for host, own in plugs.items()
     ]
+
+
+def _attachment(plug: Plug) -> Mapping[str, object]:
+    first, *more = plug.addresses
+    return {
+        "address": first,
+        **({"addresses": more} if more else {}),
+        "ingress_bps": plug.rate_bps,
+        "egress_bps": plug.rate_bps,
+        "switch": plug.switch,
+        "port": plug.port,
+    }

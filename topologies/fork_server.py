@@ -177,7 +177,7 @@ def main() -> None:
     import encodings.idna  # noqa: F401, PLC0415 - the first connection to a name needs it
 
     from host_reporter import agent  # noqa: PLC0415 - as above
-    from host_reporter.nic import tensorlights_nic  # noqa: F401, PLC0415 - as above
+    from host_reporter.nic.tensorlights import nic  # noqa: F401, PLC0415 - as above
     from topologies.trainer import __main__ as trainer  # noqa: PLC0415 - as above
 
     launch({"reporter": agent.main, "trainer": trainer.main})

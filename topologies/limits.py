@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP
+from controller.code_points import CodePoints
 from host_reporter.nic.interface import htb_tree
 from topologies import tools
 from topologies.openvswitch import vsctl
@@ -31,9 +31,9 @@ TAG = "trainyard"
 _OTHER_PRIORITY = 7
 
 
-def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
-    """Return the lines for ``tc -batch`` that limit a host's NIC to ``rate_bps`` and serve ``classes`` by DSCP."""
-    return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
+def host_nic(interface: str, rate_bps: float, points: CodePoints) -> list[str]:
+    """Return the lines for ``tc -batch`` that limit a host's NIC to ``rate_bps`` and serve classes by DSCP."""
+    return htb_tree(interface, rate_bps, points, JOB_FLOOR, OTHER_FLOOR)
 
 
 def bound_queues(interfaces: Iterable[str], packets: int = QUEUE_PACKETS) -> None:
@@ -78,16 +78,16 @@ def _one_transaction(
     return arguments[1:]
 
 
-def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
+def classify_by_dscp(ports: Mapping[str, float], points: CodePoints) -> None:
     """Put packets into queues by DSCP, with filters on the HTB of the switch's ports; acknowledgements go to the first.
 
     The userspace datapath needs this, because its ``set_queue`` does nothing. Changing the queues drops the filters.
     """
-    served = [*enumerate(CLASS_DSCP[:classes]), (0, ACKNOWLEDGEMENT_DSCP)]
     lines = [
-        f"filter add dev {port} parent 1: protocol ip prio 1 u32 match ip tos {dscp << 2:#04x} 0xfc flowid 1:{k + 2:x}"
+        f"filter add dev {port} parent 1: {family} {dscp << 2:#04x} 0xfc flowid 1:{k + 2:x}"
         for port in ports
-        for k, dscp in served
+        for dscp, k in points.served().items()
+        for family in ("protocol ip prio 1 u32 match ip tos", "protocol ipv6 prio 2 u32 match ip6 priority")
     ]
     tools.run(["tc", "-batch", "-"], lines=lines)
 

@@ -17,8 +17,9 @@ from controller.access.audit.facts import Facts, differing
 from controller.access.audit.pace import Pace
 from controller.access.caller import Caller
 from controller.access.network import network_of
+from controller.api.auth import CERTIFICATE
 from controller.api.calls.hosts import view_of
-from controller.api.http import Call, Reply
+from controller.api.http import Call, Reply, in_words
 from controller.api.routes import HOST, PART, RELOAD, REPORTS, Route
 from controller.api.services import Services
 from controller.declared.declared import Declared
@@ -32,8 +33,10 @@ SMALL_SPEC = 8192
 _MOST_NAMES = 256
 _MOST_HOSTS = 16
 _SHOWN_PATH = 200
-_OF_HOST = ("state", "addresses", "mac", "interface", "ingress_bps", "egress_bps", "switch", "port")
+_OF_HOST = ("state", "addresses", "mac", "interface", "ingress_bps", "egress_bps", "switch", "port", "links")
 """Compare these fields of a host that has asked."""
+WHO_AM_I = "GET /v1/caller"
+"""The console asks this without a token, to learn whether one is needed. Who shows nothing here tries nothing."""
 _NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -42,6 +45,7 @@ class Observed:
 
     def __init__(self, environ: Mapping[str, Any], path: str) -> None:
         self.address: str | None = environ.get("REMOTE_ADDR")
+        self.has_proof = "HTTP_AUTHORIZATION" in environ or bool(environ.get(CERTIFICATE))
         self.path = path
         self.caller: Caller | None = None
         self.route: Route | None = None
@@ -91,6 +95,8 @@ class Auditor:
         is_change = observed.route is not None and observed.route.changes
         if not (is_change or (is_refused and (name.endswith(REPORTS) or reply.status in _NOT_ALLOWED))):
             return
+        if name == WHO_AM_I and not observed.has_proof:
+            return
         before = after = None
         if is_refused:
             is_stranger = observed.caller is None
@@ -108,7 +114,7 @@ class Auditor:
                 "proof": observed.caller.proof if observed.caller is not None else None,
                 "address": observed.address,
                 "action": name,
-                "path": observed.path.encode("latin-1", "replace").decode(errors="replace")[:_SHOWN_PATH],
+                "path": in_words(observed.path)[:_SHOWN_PATH],
                 "before": before,
                 "after": after,
                 "status": int(reply.status),
@@ -160,8 +166,7 @@ def _settings(services: Services, _call: Call) -> Facts:
 
 
 def _family(services: Services, call: Call) -> Facts:
-    name = call.path["name"].encode("latin-1").decode(errors="replace")
-    found = services.registry.families(name, call.query.get("user"))
+    found = services.registry.families(in_words(call.path["name"]), call.query.get("user"))
     return {"runs": sum(len(history.runs) for _, history in found)}
 
 

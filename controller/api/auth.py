@@ -18,6 +18,7 @@ from controller.access.unknown import UnknownCallerError
 from controller.api.http import Call, HttpError
 from controller.config.config import is_loopback
 from controller.declared.declared import Declared
+from controller.declared.job_flows import claims_traffic
 from controller.loop.metrics import Metrics
 from controller.model import Job
 from controller.refusals import NotFound
@@ -168,7 +169,7 @@ def require_own(call: Call, spec: Declared) -> None:
     host = call.caller.host
     if host is None:
         return
-    claimed = (("tasks", i, (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None)
+    claimed = (("tasks", i, (task.host,)) for i, task in enumerate(spec.tasks) if claims_traffic(task))
     pairs = ((name, i, pair[:2]) for name in ("flows", "demand") for i, pair in enumerate(getattr(spec, name)))
     claims = chain(claimed, pairs)
     problem = f"{host} is no end of this traffic, and its token may not claim it (api.host_jobs: own)"

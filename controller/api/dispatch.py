@@ -18,7 +18,7 @@ from controller.api.audited import Auditor, Observed
 from controller.api.auth import Guard
 from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
-from controller.api.http import Call, HttpError, Reply
+from controller.api.http import Call, HttpError, Reply, in_words
 from controller.api.openapi import document
 from controller.api.routes import CONSOLE, ROUTES, Route, check_names, pattern
 from controller.api.services import Services
@@ -80,7 +80,8 @@ class Api:
                     name = route.name
                 call = self._authorise(environ, route, parts, received_at, observed)
                 if not routes:
-                    raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]!r}; see /openapi.json")
+                    shown = in_words(path)[:200]
+                    raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {shown!r}; see /openapi.json")
                 if route is None:
                     allowed = ", ".join(sorted(routes))
                     raise HttpError(

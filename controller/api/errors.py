@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import quote
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from controller.api.http import HttpError, Reply
+from controller.documents.faults import described
 from controller.refusals import Conflict, Invalid, NotAllowed, NotFound, Refused, Unavailable
 from controller.wire import Problem
 
 MEDIA_TYPE = "application/problem+json"
+MOST_FAULTS = 50
+"""Name so many wrong fields of a body."""
 
 
 def problem(error: HttpError, path: str) -> Reply:
@@ -54,15 +57,15 @@ def from_refusal(refused: Refused) -> HttpError:
     return HttpError(HTTPStatus.CONFLICT, str(refused), errors=refused.errors)
 
 
-def from_validation(error: ValidationError) -> HttpError:
-    """Returns the error for a body that is not JSON (400, with line and column), or that has wrong fields (422)."""
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
-    if faults[0]["type"] == "json_invalid":
-        return HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {faults[0]['msg']}")
-    errors = [
-        (".".join(str(part) for part in fault["loc"]) or "(body)", fault["msg"].removeprefix("Value error, "))
-        for fault in faults[:50]
-    ]
+def from_validation(error: ValidationError, model: type[BaseModel]) -> HttpError:
+    """Returns the error for a body that is not JSON (400, with line and column), or that has wrong fields (422).
+
+    ``model`` is what the body should have been.
+    """
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {first['msg']}")
+    errors = [(".".join(map(str, path)) or "(body)", said) for path, said in described(error, None, model, MOST_FAULTS)]
     return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
 
 

@@ -42,6 +42,11 @@ class Reply:
         return cls(int(status), message.model_dump_json().encode(), headers=named, waited=waited)
 
 
+def in_words(path: str) -> str:
+    """Returns a path, or a part of one, as its writer sees it: in WSGI each of its bytes is a Latin-1 character."""
+    return path.encode("latin-1", "replace").decode(errors="replace")
+
+
 class HttpError(Exception):
     """An answer other than success. ``errors`` are pairs (field, problem), or mappings that have both as ``field`` and
     ``detail`` among others; ``close`` is as in ``Reply``."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from controller.api.access import Access
 from controller.api.calls import audit, console, explain, families, hosts, jobs, parts, plans, reload, state
 from controller.api.exposition.metrics import read_metrics
-from controller.api.http import Call, Reply
+from controller.api.http import Call, Reply, in_words
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network
 from controller.api.live.stream import MEDIA_TYPE, follow_events
@@ -17,6 +17,8 @@ from controller.api.services import Services
 from controller.events.rings import SAMPLE_SECONDS
 from controller.refusals import Invalid
 from controller.wire import (
+    EVERY_ADDRESS,
+    EVERY_PROTOCOL,
     MAX_METRIC,
     MAX_POSITIVE,
     MIN_POSITIVE,
@@ -163,6 +165,10 @@ ROUTES: tuple[Route, ...] = (
                 "As if the job had this weight. Not for tenants",
                 {"type": "number", "minimum": MIN_POSITIVE, "maximum": MAX_POSITIVE},
             ),
+            explain.WEIGHTS: Parameter(
+                f"As if the job had one of these weights, at most {explain.MOST_WEIGHTS}, which commas separate: only "
+                "outcomes say so, and all else is as it is. Not for tenants"
+            ),
             "target": Parameter(
                 "As if the job declared this target. Not for tenants",
                 {"type": "number", "minimum": -MAX_METRIC, "maximum": MAX_METRIC},
@@ -209,8 +215,20 @@ ROUTES: tuple[Route, ...] = (
                 {"type": "number", "minimum": 0, "maximum": plans.MAX_WAIT_SECONDS, "default": 0},
             )
         },
+        header=(
+            "Prefer",
+            f"{EVERY_ADDRESS}: marks whose remote is an IPv6 address, too. {EVERY_PROTOCOL}: protocol_marks, too",
+        ),
     ),
-    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.READ_HOST, {200: Peers, 304: None}, (404,)),
+    Route(
+        "GET",
+        "/v1/hosts/{host}/peers",
+        plans.host_peers,
+        Access.READ_HOST,
+        {200: Peers, 304: None},
+        (404,),
+        header=("Prefer", f"{EVERY_ADDRESS}: IPv6 addresses, too, and which interface of a host has an address"),
+    ),
     Route(
         "GET",
         "/v1/plan",
@@ -313,8 +331,8 @@ def check_names(parts: Mapping[str, str]) -> None:
     errors = [
         (
             part,
-            f"{name[:80]!r} is no name, which has 1 to 63 letters, digits, dots, dashes and underscores, and begins "
-            "with a letter or digit",
+            f"{in_words(name)[:80]!r} is no name, which has 1 to 63 letters, digits, dots, dashes and underscores, and "
+            "begins with a letter or digit",
         )
         for part, name in parts.items()
         if part not in _FREE and _NAME.fullmatch(name) is None

@@ -17,8 +17,9 @@ from controller.events.ring import Ring, first_id
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.loop.host_changes import HostChanges
-from controller.loop.loop import Loop, Network
+from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
+from controller.loop.network import Network
 from controller.registry.registry import Registry
 from controller.reload.reloader import Reloader
 from controller.steps import Turns

@@ -31,6 +31,10 @@ class ForbiddenError(CommandError):
     """The caller's role may not make the call."""
 
 
+class NotFoundError(CommandError):
+    """There is no such thing, at least not now."""
+
+
 class Client:
     """A client of the controller at ``url``. Raises CommandError for all errors."""
 
@@ -139,10 +143,13 @@ class Client:
         return reply
 
 
+_KINDS: dict[int, type[CommandError]] = {HTTPStatus.FORBIDDEN: ForbiddenError, HTTPStatus.NOT_FOUND: NotFoundError}
+
+
 def _kind(status: int) -> type[CommandError]:
     """Returns the error that an HTTP status stands for."""
-    if status == HTTPStatus.FORBIDDEN:
-        return ForbiddenError
+    if status in _KINDS:
+        return _KINDS[status]
     return UnreachableError if status in NOT_NOW else CommandError
 
 

@@ -26,7 +26,7 @@ def add_command(commands: Any, remote: argparse.ArgumentParser, connect: Connect
     add("action", nargs="?", choices=[*_STATES, "remove"], help="decide on hosts that ask, or remove hosts")
     add("names", nargs="*", metavar="NAME", help="the hosts")
     add("--all", action="store_true", help="all that wait; to approve, those without problems")
-    add("--address", metavar="IP", help="with approve: the host's IPv4 address in the network that is ordered")
+    add("--address", metavar="IP", help="with approve: the host's address in the network that is ordered")
     add("--switch", metavar="DPID", help="with approve: the datapath id of the host's switch")
     add("--port", metavar="N", type=int, help="with approve: the OpenFlow port number at its switch")
     add("--rate-bps", metavar="N", type=float, help="with approve: the rate of its link in both directions, in bit/s")
@@ -131,6 +131,14 @@ def _path(name: str) -> str:
     return f"{PATH}/{quote(name, safe='')}"
 
 
+def _place(host: HostView) -> str:
+    """Returns where a host is attached; of one with several interfaces, where each is."""
+    if not host.links:
+        return f"{host.switch}:{host.port}" if host.switch is not None else "-"
+    known = (f"{link.switch}:{link.port}" if link.switch is not None else "-" for link in host.links)
+    return ", ".join(f"{link.interface} {at}" for link, at in zip(host.links, known, strict=True))
+
+
 def _row(host: HostView) -> tuple[str, ...]:
     return (
         host.name,
@@ -138,6 +146,6 @@ def _row(host: HostView) -> tuple[str, ...]:
         host.agent,
         ", ".join(host.addresses) or "-",
         f"{host.ingress_bps / 1e9:g} Gbit/s{'' if host.is_rate_known else ' (not told)'}",
-        f"{host.switch}:{host.port}" if host.switch is not None else "-",
+        _place(host),
         "; ".join(host.problems) or "-",
     )

@@ -20,19 +20,22 @@ from controller.cli import (
     audit_command,
     certs_command,
     constraints_command,
+    env_command,
     events_command,
-    explain_command,
     families_command,
     hosts_command,
     pause_command,
     reload_command,
+    switch_config_command,
     token_command,
 )
 from controller.cli.console import command as console_command
+from controller.cli.explain import command as explain_command
 from controller.cli.extras import what_is_missing
 from controller.cli.ordering import order_options
-from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
+from controller.cli.output import CommandError, fail, show_beside, show_document, show_facts, show_table
 from controller.cli.top import command as top_command
+from controller.quantities import duration
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
@@ -83,6 +86,7 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     plan.set_defaults(run=run_plan)
 
     explain_command.add_command(commands, remote, _client)
+    env_command.add_command(commands, remote, _client)
     families_command.add_command(commands, remote, _client)
     hosts_command.add_command(commands, remote, _client)
 
@@ -108,6 +112,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     token_command.add_command(commands)
 
     constraints_command.add_command(commands)
+
+    switch_config_command.add_command(commands)
 
     start = commands.add_parser("controller", help="start the controller in this terminal (ryu-manager)")
     start.add_argument(
@@ -182,7 +188,7 @@ def run_jobs(options: argparse.Namespace) -> int:
             job.id,
             f"{job.state}, diverged" if job.diverged else job.state,
             "-" if job.service_class is None else job.service_class,
-            f"{job.iterations_done:g}" + (f"/{job.spec.iterations:g}" if job.spec.iterations is not None else ""),
+            _done(job),
             _metric(job),
             job.spec.stage or "-",
             *([_found_by(job)] if any_is_found else []),
@@ -191,6 +197,12 @@ def run_jobs(options: argparse.Namespace) -> int:
     ]
     titles = ("job", "state", "class", "iterations", "metric", "stage", *(["found by"] if any_is_found else []))
     return show_table(titles, rows)
+
+
+def _done(job: JobState) -> str:
+    """Returns how far a job is; epochs are named."""
+    total = f"/{job.spec.iterations:g}" if job.spec.iterations is not None else ""
+    return f"{job.iterations_done:g}{total}" + (" epochs" if job.spec.unit == "epoch" else "")
 
 
 def _found_by(job: JobState) -> str:
@@ -218,7 +230,7 @@ def run_plan(options: argparse.Namespace) -> int:
     view = _client(options).get("/v1/plan", PlanView, query)
     if options.json:
         return show_document(view)
-    bound = "-" if view.lower_bound_seconds is None else f"{view.lower_bound_seconds:.4g} s"
+    bound = "-" if view.lower_bound_seconds is None else f"{duration(view.lower_bound_seconds)}"
     word = "" if view.applied else " (a newer plan is refused)" if view.errors else " (not applied)"
     show_facts(
         [
@@ -226,8 +238,8 @@ def run_plan(options: argparse.Namespace) -> int:
             *(("refused", error) for error in view.errors),
             *([("degraded", view.degraded)] if view.degraded is not None else []),
             ("epoch", str(view.epoch)),
-            ("age", f"{view.age_seconds:.1f} s"),
-            ("objective", f"{view.objective_seconds:.4g} s (no order is below {bound})"),
+            ("age", duration(view.age_seconds)),
+            ("objective", f"{duration(view.objective_seconds)} (no order is below {bound})"),
             *([("inversions", f"{view.inversions} pairs of jobs meet and share a class")] if view.inversions else []),
         ]
     )
@@ -276,16 +288,22 @@ def run_check_config(options: argparse.Namespace) -> int:
     """Check a settings file; returns 2, and prints a line for each fault, where it is wrong."""
     from controller.access.tokens.file import read_tokens
     from controller.config.config import ConfigError, load_config
+    from controller.config.dscp_costs import costs
+    from controller.config.needs import needs
 
     try:
         config = load_config(options.file)
         if config.api.tokens_file is not None:
-            read_tokens(config.api.tokens_file, config.host_map())
+            read_tokens(config.api.tokens_file, config.host_names)
     except ConfigError as error:
         return fail(str(error), 2, prefix="")
+    notes = [("enforce", sentence) for sentence in needs(config)]
+    notes += [("dscp", sentence) for sentence in costs(config)]
     if options.json:
+        for name, sentence in notes:
+            show_beside(f"{name}: {sentence}")
         return show_document(config)
-    return show_facts([(str(options.file), "all settings are right")])
+    return show_facts([(str(options.file), "all settings are right"), *notes])
 
 
 def run_controller(options: argparse.Namespace) -> int:

@@ -9,8 +9,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from controller.access.certificates.contexts import Certificates
+from controller.code_points import CodePoints
+from controller.config.control_traffic import ControlTraffic
+from controller.config.dscp import DscpSettings, as_dscp
+from controller.config.enforcement import as_places, check_mode, check_places, with_both_names
 from controller.config.enrolment import EnrolmentSettings
-from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow, Tls
+from controller.config.hosts import HostEntry, check_differ, plugs
+from controller.config.lossless import LosslessSettings, check_fits, with_classes
+from controller.config.sections import Api, Audit, Floors, LinkEntry, OpenFlow, Tls
 from controller.config.values import (
     ENROL,
     Section,
@@ -22,11 +28,12 @@ from controller.config.values import (
 )
 from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
+from controller.enforcement import PLACES, Enforcement, Identity, Mode, Place
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign
 from controller.policies.registry import PolicyError, check_name, make
 from controller.wire import Name
-from controller.wire.addresses import HostAddress
+from controller.wire.addresses import AnyAddress
 
 __all__ = [
     "Api",
@@ -64,14 +71,18 @@ class Config(Section):
     assign: Assign = "layered"
     """How the order is cut into classes. layered: jobs that share a port get different classes as far as possible. top:
     the first jobs get a class each, and all others share the last class."""
-    mode: Literal["classified", "marked"] = "classified"
-    """How switches distinguish jobs. classified: by addresses and ports. marked: only by the marks (DSCP) that hosts
-    set, with one rule for each class."""
+    identity: Identity = "flows"
+    """How switches know a job. flows: by addresses and ports. classes: by the DSCP of its class, which hosts set, with
+    one rule for each class. dscp: by a DSCP of its own, which it has for its life, and which each plan maps to a class,
+    with one rule for each job. In all, other traffic between hosts with jobs has a class by its addresses."""
+    mode: Mode = "classified"
+    """The earlier name of identity: classified is flows, marked is classes, and dscp is dscp. One of the two is
+    enough."""
     forwarding: Literal["normal", "paths"] = "normal"
     """Who finds the paths. normal: the switches, as learning switches. paths: the controller installs shortest paths;
     it needs the switch and port of every host."""
-    enforce: Annotated[tuple[Literal["switch", "host"], ...], Field(strict=False, max_length=2)] = ("switch", "host")
-    """Where the order is enforced. switch: switches get rules and queues. host: agents mark packets and order their
+    enforce: Annotated[tuple[Place, ...], BeforeValidator(as_places), Field(strict=False)] = PLACES
+    """Who enforces the order. switches: they get rules and queues. hosts: agents mark packets and order their
     interfaces. An empty list observes only: plans, reasons and status, and nothing is installed anywhere."""
     queues: Literal["managed", "existing"] = "managed"
     """Who makes the priority queues. managed: the controller, through the database of each switch. existing: the queues
@@ -98,15 +109,24 @@ class Config(Section):
     switch's datapath id to its address."""
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     """Names of hosts whose marks switches never believe. The switch and port of each must be set."""
+    control_traffic: Annotated[
+        ControlTraffic, BeforeValidator(as_section), Field(default_factory=ControlTraffic, validate_default=True)
+    ]
+    """The ports from which routing protocols and clocks go before all jobs."""
+    dscp: Annotated[DscpSettings, BeforeValidator(as_dscp), Field(default_factory=DscpSettings, validate_default=True)]
+    """The DSCPs by which hosts and switches recognise classes and jobs: a section, or the name of a preset."""
+    lossless: Annotated[LosslessSettings | None, BeforeValidator(as_optional_section)] = None
+    """The priorities that carry PFC, where jobs must stay. It gives the number of classes. Without it classes have the
+    queues from 1 on, and no queue is known to be lossless."""
     table_budget: Annotated[int, Field(ge=1, le=10_000_000)] = 4000
-    """How many rules a switch may hold for the flows of jobs. Where more are needed, hosts mark and switches match only
-    the marks."""
+    """How many rules a switch may hold for the flows of jobs, and for their hosts. Where flows need more, hosts mark
+    and switches match only the marks. Rules for hosts take the room that is left."""
     reload: Literal["requested", "automatic"] = "requested"
     """When a changed settings file is put in force. requested: by SIGHUP, trainyard reload or POST /v1/reload.
     automatic: when it has changed. Files that it names, such as certificates and tokens, are read again with it."""
-    control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
-    """The controller's own IPv4 addresses in the network that it orders. Traffic to and from them goes first. They are
-    needed where the controller listens on 0.0.0.0 or behind an address translation."""
+    control_addresses: Annotated[tuple[AnyAddress, ...], Field(strict=False, max_length=64)] = ()
+    """The controller's own addresses in the network that it orders, IPv4 and IPv6. Traffic to and from them goes first.
+    They are needed where the controller listens on 0.0.0.0 or ::, or behind an address translation."""
     openflow: Annotated[OpenFlow, BeforeValidator(as_section), Field(default_factory=OpenFlow)]
     """Where switches connect."""
     ovsdb_tls: Annotated[Tls | None, Field(validate_default=True)] = None
@@ -124,24 +144,29 @@ class Config(Section):
         tls = self.ovsdb_tls or self.openflow.tls
         return tls.certificates if tls is not None and _by_tls(self.ovsdb) else None
 
+    @property
+    def enforcement(self) -> Enforcement:
+        """Returns what these settings say of who enforces the order."""
+        return Enforcement.of(self.enforce, self.identity)
+
+    @property
+    def code_points(self) -> CodePoints:
+        """Returns the DSCPs of the classes that there are, or of jobs."""
+        return self.dscp.code_points(self.classes, own=self.enforcement.has_own_dscps)
+
     @classmethod
     def default(cls) -> Self:
         """Returns the settings of a controller without a file."""
         return cls.model_validate({})
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Returns the names of the hosts."""
+        return tuple(entry.name for entry in self.hosts)
+
     def host_map(self) -> dict[str, Host]:
-        """Returns the hosts by name, as the model has them."""
-        return {
-            entry.name: Host(
-                name=entry.name,
-                ingress_bps=entry.ingress_bps,
-                egress_bps=entry.egress_bps,
-                address=entry.address,
-                switch=entry.switch,
-                switch_port=entry.port,
-            )
-            for entry in self.hosts
-        }
+        """Returns the interfaces of the hosts by name, as the model has them."""
+        return {endpoint.name: endpoint for entry in self.hosts for endpoint in entry.endpoints()}
 
     @model_validator(mode="before")
     @classmethod
@@ -153,6 +178,35 @@ class Config(Section):
         if "enrolment" in given and given["enrolment"] is None:
             given = {**given, "enrolment": {}}
         return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lossless_priorities_are_the_classes(cls, given: Any) -> Any:
+        return with_classes(given) if isinstance(given, Mapping) else given
+
+    @field_validator("lossless")
+    @classmethod
+    def _lossless_fits(cls, lossless: LosslessSettings | None, info: ValidationInfo) -> LosslessSettings | None:
+        if lossless is not None and {"classes", "dscp"} <= info.data.keys():
+            check_fits(lossless, info.data["classes"], info.data["dscp"].pool)
+        return lossless
+
+    @model_validator(mode="before")
+    @classmethod
+    def _identity_has_two_names(cls, given: Any) -> Any:
+        return with_both_names(given) if isinstance(given, Mapping) else given
+
+    @field_validator("mode")
+    @classmethod
+    def _mode_is_the_identity(cls, mode: Mode, info: ValidationInfo) -> Mode:
+        check_mode(mode, info.data.get("identity"))
+        return mode
+
+    @field_validator("enforce")
+    @classmethod
+    def _identity_is_of_switches(cls, places: tuple[Place, ...], info: ValidationInfo) -> tuple[Place, ...]:
+        check_places(places, info.data.get("identity"))
+        return places
 
     @field_validator("policy_options")
     @classmethod
@@ -219,16 +273,10 @@ class Config(Section):
     @field_validator("hosts")
     @classmethod
     def _hosts_differ(cls, hosts: tuple[HostEntry, ...], info: ValidationInfo) -> tuple[HostEntry, ...]:
-        taken: dict[object, str] = {}
-        for host in hosts:
-            place = ("port", host.switch, host.port) if host.port is not None else None
-            for key, word in ((host.name, "name"), (host.address, "address"), (place, "switch port")):
-                if key is not None and (other := taken.get(key)) is not None:
-                    raise ValueError(f"{host.name} and {other} have the same {word}; each needs its own")
-                if key is not None:
-                    taken[key] = host.name
-            if info.data.get("forwarding") == "paths" and host.port is None:
-                raise ValueError(f"{host.name} has no switch and port; forwarding: paths must know where each host is")
+        check_differ(hosts)
+        for plug in plugs(hosts):
+            if info.data.get("forwarding") == "paths" and plug.place is None:
+                raise ValueError(f"{plug.label} has no switch and port; forwarding: paths must know where each host is")
         return hosts
 
     @field_validator("links")
@@ -237,7 +285,7 @@ class Config(Section):
         cls, links: tuple[LinkEntry, ...], info: ValidationInfo
     ) -> tuple[LinkEntry, ...]:
         hosts = info.data.get("hosts", ())
-        taken = {(host.switch, host.port): f"host {host.name}" for host in hosts if host.port is not None}
+        taken = {plug.place: f"host {plug.label}" for plug in plugs(hosts) if plug.place is not None}
         for i, link in enumerate(links):
             for dpid, port in ((link.a, link.a_port), (link.b, link.b_port)):
                 if other := taken.get((dpid, port)):
@@ -251,7 +299,7 @@ class Config(Section):
         cls, ovsdb: str | Mapping[int, str], info: ValidationInfo
     ) -> str | Mapping[int, str]:
         if isinstance(ovsdb, Mapping) and "hosts" in info.data and "links" in info.data:
-            places = [(host.switch, f"host {host.name}") for host in info.data["hosts"]]
+            places = [(plug.attachment.switch, f"host {plug.label}") for plug in plugs(info.data["hosts"])]
             places += [(end, f"links[{i}]") for i, link in enumerate(info.data["links"]) for end in (link.a, link.b)]
             for dpid, whose in places:
                 if dpid is not None and dpid not in ovsdb:
@@ -284,10 +332,33 @@ class Config(Section):
     @classmethod
     def _untrusted_are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         _check_known(names, info)
-        for host in info.data.get("hosts", ()):
-            if host.name in names and host.port is None:
-                raise ValueError(f"where {host.name} is plugged in is not known; set its switch and port")
+        for plug in plugs(info.data.get("hosts", ())):
+            if plug.host.name in names and plug.place is None:
+                raise ValueError(f"where {plug.label} is plugged in is not known; set its switch and port")
         return names
+
+    @field_validator("control_traffic")
+    @classmethod
+    def _control_ports_are_trusted(cls, control: ControlTraffic, info: ValidationInfo) -> ControlTraffic:
+        named = {(each.switch, each.port) for each in control.ports}
+        for plug in plugs(info.data.get("hosts", ())):
+            if plug.host.name in info.data.get("untrusted_hosts", ()) and plug.place in named:
+                switch, port = plug.place
+                raise ValueError(
+                    f"port {port} of switch {switch:#x} is that of {plug.label}, and untrusted_hosts names "
+                    f"{plug.host.name}; leave one of them out"
+                )
+        return control
+
+    @field_validator("dscp")
+    @classmethod
+    def _dscps_fit(cls, dscp: DscpSettings, info: ValidationInfo) -> DscpSettings:
+        if "classes" in info.data:
+            enforcement = Enforcement.of(info.data.get("enforce", ()), info.data.get("identity", "flows"))
+            found = plugs(info.data.get("hosts", ())) if enforcement.is_by_dscp else ()
+            unplaced = [plug.label for plug in found if plug.place is None]
+            dscp.check_fits(info.data["classes"], unplaced, own=enforcement.has_own_dscps)
+        return dscp
 
     @field_validator("api")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from controller.config.config import Config
+from controller.endpoints.servers import Servers
 from controller.model import Host
 
 Enrolled = Callable[[Config], Mapping[str, Host]]
@@ -22,8 +23,10 @@ class CurrentSettings:
         """Put other settings in force."""
         self.config = config
         self.hosts: Mapping[str, Host] = self.hosts_of(config)
-        """The hosts by name. Nobody changes this mapping."""
+        """The interfaces of all hosts by name. Nobody changes this mapping."""
+        self.servers = Servers(self.hosts)
+        """The same by host."""
 
     def hosts_of(self, config: Config) -> dict[str, Host]:
-        """Returns the hosts by name that there are with other settings: those of the settings, and approved ones."""
+        """Returns the interfaces by name that there are with other settings: of listed and of approved hosts."""
         return {**config.host_map(), **self._enrolled(config)}

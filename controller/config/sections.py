@@ -22,7 +22,7 @@ from controller.config.values import (
 )
 from controller.documents.regular_file import check_regular
 from controller.wire import Name
-from controller.wire.addresses import Dpid, HostAddress, PortNumber, Rate
+from controller.wire.addresses import Dpid, PortNumber, Rate
 
 MIN_TOKEN = 8
 
@@ -276,30 +276,6 @@ class Floors(Section):
     """The share of each class of jobs."""
     other: Share = 0.10
     """The share of all traffic that belongs to no job."""
-
-
-class HostEntry(Section):
-    """A server, its link, and the switch port that it is connected to."""
-
-    name: Name
-    """The name of the host. Its agent and the jobs use the same name."""
-    address: HostAddress
-    """The IPv4 address of the host in the network that is ordered."""
-    ingress_bps: Rate = 1e9
-    """The rate of its link towards the host, in bit/s."""
-    egress_bps: Rate = 1e9
-    """The rate of its link from the host, in bit/s."""
-    switch: Dpid | None = None
-    """The datapath id of its switch: a number, or hexadecimal text as Open vSwitch prints it."""
-    port: PortNumber | None = None
-    """The OpenFlow port number at its switch. It needs switch."""
-
-    @field_validator("port")
-    @classmethod
-    def _port_has_a_switch(cls, port: int | None, info: ValidationInfo) -> int | None:
-        if port is not None and "switch" in info.data and info.data["switch"] is None:
-            raise ValueError("a port needs its switch; set switch too")
-        return port
 
 
 class LinkEntry(Section):

@@ -29,6 +29,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def socket_name(host: str, port: int) -> str:
+    """Returns an address and its port as URLs have them: an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def as_section(value: object) -> object:
     """Give an empty section its defaults; raises ValueError for a value that is no section."""
     if value is None:

@@ -26,12 +26,13 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
-        "Cross-Origin-Opener-Policy": "same-origin",
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
     }
 )
 """Go with every static file: a page may load scripts, styles and data only from where it comes from itself."""
+OVER_TLS: Mapping[str, str] = MappingProxyType({"Cross-Origin-Opener-Policy": "same-origin"})
+"""Go with a static file over TLS, too. Without TLS browsers ignore them, and complain."""
 _REFUSES = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
 
 

@@ -8,11 +8,12 @@ first: without them packets are lost, while a missing rule of a job costs only t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from controller.dataplane.openflow import HeldRule, RuleKey, job_tag
-from controller.rules.compiler import Rule
+from controller.dataplane.openflow import HeldRule, job_tag
+from controller.pieces import Steps
+from controller.rules.rule import PIECE, Rule, RuleKey
 
 COMPARED = 64
 """Bounds the rules that are read in full at one look, approximately. Each takes the controller about 0.15 ms."""
@@ -27,6 +28,9 @@ With more, each is read less often, so that the total stays the same.
 """
 
 TAG_BITS = 0xFFFFFFFF
+
+RulesByTag = Mapping[int, Sequence[Rule]]
+"""The rules of a switch by their job tags; 0 is the tag of those of no job."""
 
 
 class Part(NamedTuple):
@@ -75,20 +79,35 @@ def tag_of(rule: Rule, tags: Mapping[RuleKey, int]) -> int:
     return job_tag(rule.job) if rule.job is not None or not tags else tags.get(rule.key, 0)
 
 
-def agrees(part: Part, held: Iterable[Rule], tags: Mapping[RuleKey, int], answers: Iterable[HeldRule]) -> bool:
-    """Returns whether the ``answers`` for a part are the rules that the switch is known to hold."""
+def by_tag(held: Iterable[Rule], tags: Mapping[RuleKey, int]) -> Steps[RulesByTag]:
+    """Returns the rules that a switch holds, by their job tags; see ``tag_of``. Yields where others may go on."""
+    found: dict[int, list[Rule]] = {}
+    for number, rule in enumerate(held, 1):
+        found.setdefault(tag_of(rule, tags), []).append(rule)
+        if number % PIECE == 0:
+            yield
+    return found
+
+
+def agrees(
+    part: Part, held: RulesByTag, answers: Iterable[HeldRule], touched: Container[RuleKey] = frozenset()
+) -> bool:
+    """Returns whether the ``answers`` for a part are the rules that the switch is known to hold.
+
+    Rules at ``touched`` do not count: these were changed since the switch was asked.
+    """
     known = {
         (rule.key, rule.actions, rule.goto, tag)
-        for rule in held
-        for tag in (tag_of(rule, tags),)
+        for tag, rules in held.items()
         if tag & part.mask == part.value
+        for rule in rules
     }
     read = set()
     for item in answers:
         if item.rule is None:
             return False
         read.add((item.rule.key, item.rule.actions, item.rule.goto, item.tag))
-    return known == read
+    return all(key in touched for key, *_ in known ^ read)
 
 
 def in_words(put_back: Collection[Rule], deleted: int, *, gate: bool) -> str | None:

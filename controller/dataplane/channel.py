@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from controller.dataplane.messages import Batch
+
+SENT_AT_ONCE = 32
+"""Hand so many messages at once to the connection: each time costs more than such a message.
+
+Ryu lets other green threads run after 16 times, which is some 5 ms of rules.
+"""
 
 PARTS_AT_ONCE = 16
 """After so many parts of an answer, other green threads run. A part has 4 KiB at most, about 40 rules."""
@@ -61,11 +69,12 @@ class _Waiter:
 
 
 class Channel:
-    """One connection to one switch."""
+    """One connection to one switch, whose classes have the queues ``queue_numbers``; empty: in order from 1."""
 
-    def __init__(self, datapath: Any, *, answer_seconds: float) -> None:
+    def __init__(self, datapath: Any, *, answer_seconds: float, queue_numbers: tuple[int, ...] = ()) -> None:
         self.datapath = datapath
         self.dpid: int = datapath.id
+        self.queue_numbers = queue_numbers
         self.bundles: bool | None = None
         self.closed = False
         self._answer_seconds = answer_seconds
@@ -112,8 +121,8 @@ class Channel:
         """As ``settle``, for an iterable of ``count`` messages, each made just before it is sent.
 
         Returns the refusals and the transaction ids. ``earlier`` are the ids of messages that were sent before and may
-        be refused only now, as those of a bundle at its commit; the indices of refusals count these first. Raises
-        SwitchGoneError.
+        be refused only now, as those of a bundle at its commit; the indices of refusals count these first. Messages go
+        to the switch SENT_AT_ONCE at a time. Raises SwitchGoneError.
         """
         barrier = (parser.OFPBarrierRequest(self.datapath),)
         _, refusals, xids = self._exchange(chain(messages, barrier), count + 1, earlier)
@@ -129,14 +138,15 @@ class Channel:
         patience = self._answer_seconds + count * 1e-3
         try:
             with hub.Timeout(patience):
+                left = iter(messages)
                 # No message is kept after it is sent: a large change has hundreds of thousands.
-                for number, message in enumerate(messages, 1):
-                    xid = self.datapath.set_xid(message)
-                    xids.append(xid)
-                    self._waiters[xid] = waiter
-                    if number == count:
-                        waiter.last = xid
-                    self._send(message)
+                while batch := list(islice(left, SENT_AT_ONCE)):
+                    sent = [self.datapath.set_xid(message) for message in batch]
+                    xids += sent
+                    self._waiters.update(dict.fromkeys(sent, waiter))
+                    if len(xids) == len(earlier) + count:
+                        waiter.last = xids[-1]
+                    self._send(batch[0] if len(batch) == 1 else Batch(self.datapath, batch))
                 if not waiter.done.is_set():
                     waiter.done.wait()
         except hub.Timeout as error:

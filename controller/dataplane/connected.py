@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ryu.lib import hub
@@ -14,6 +15,8 @@ from controller.dataplane.queues.ports import Ports
 from controller.dataplane.values import Settings
 from controller.model import Switch
 from controller.rules.fabric import inner_ports
+
+LOG = logging.getLogger(__name__)
 
 
 class ConnectedSwitch:
@@ -28,7 +31,7 @@ class ConnectedSwitch:
         """Whether plans are made for it."""
         self._settings = settings
         self._datapath = datapath
-        self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
+        self._channel = Channel(datapath, answer_seconds=settings.answer_seconds, queue_numbers=settings.queue_numbers)
         self._changed = changed
         self._log = log
         self._news = hub.Event()
@@ -46,6 +49,14 @@ class ConnectedSwitch:
         except SwitchGoneError:
             return False
         return True
+
+    def received(self) -> Mapping[int, int]:
+        """Returns the bytes that each port has received; nothing where that is not known. Raises nothing."""
+        try:
+            return self._ports.received()
+        except SwitchGoneError as error:
+            LOG.debug("what switch %016x has received is not known: %s", self.dpid, error)
+            return {}
 
     def is_of(self, datapath: Any) -> bool:
         """Returns whether this is that connection's switch."""

@@ -16,9 +16,9 @@ from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues.ports import Ports
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
-from controller.rules.compiler import Rule
+from controller.rules.rule import Rule
 
-REASON = "observed only: the setting enforce does not name switch"
+REASON = "observed only: the setting enforce does not name switches"
 
 
 class ObservedSwitch(ConnectedSwitch):

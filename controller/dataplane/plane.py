@@ -21,7 +21,9 @@ from controller.dataplane.queues.ovsdb import Databases
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
-from controller.rules.compiler import Rule
+from controller.pieces import Steps
+from controller.rules.rule import PIECE, Rule
+from controller.steps import in_steps
 from controller.wire.announcement import Announcement, parse
 
 LOG = logging.getLogger(__name__)
@@ -31,9 +33,6 @@ MAX_LINES = 100
 Listener = Callable[[str], None]
 Announced = Callable[[int, int, Announcement], None]
 """Is told the datapath id and the port number where a host has announced itself."""
-
-_SORTED_AT_ONCE = 4096
-"""After so many rules, the sorting by switch lets other green threads run."""
 
 
 class Dataplane:
@@ -61,7 +60,7 @@ class Dataplane:
         self._listeners: list[Listener] = []
         self._announced: list[Announced] = []
         self._repairs: dict[int, Repairs] = {}
-        self._bytes = ByteCounts()
+        self._bytes = ByteCounts(numbers=settings.queue_numbers)
         self._applying = hub.Semaphore(1)
         self._epoch = 0
         self._is_paused = False
@@ -118,8 +117,8 @@ class Dataplane:
         """Use ``settings`` from now on. The call waits for no switch; each session looks at its ports at once.
 
         Only what differs is changed: rules, queues and proofs of what is the same stay as they are. A switch whose
-        inner or trusted ports are others now is told to the listeners, so that a new plan is made. Raises ValueError
-        where a setting differs that is not in ``CHANGEABLE``; then nothing has changed.
+        inner, trusted or control ports are others now is told to the listeners, so that a new plan is made. Raises
+        ValueError where a setting differs that is not in ``CHANGEABLE``; then nothing has changed.
         """
         fixed = self._settings.fixed_differences(settings)
         if fixed:
@@ -135,7 +134,7 @@ class Dataplane:
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so.
 
-        It is also called when a ready switch has other inner or trusted ports.
+        It is also called when a ready switch has other inner, trusted or control ports.
         """
         self._listeners.append(listener)
 
@@ -177,6 +176,14 @@ class Dataplane:
         if anew:
             self._count()
         return self._bytes.by_port()
+
+    def received_bytes(self) -> dict[tuple[int, int], int]:
+        """Returns the bytes that each port has received, by (datapath id, port number), in all classes together.
+
+        All ready switches are asked. A switch that restarts counts from 0 again.
+        """
+        asked = {dpid: hub.spawn(session.received) for dpid, session in self._sessions.items() if session.ready}
+        return {(dpid, port): count for dpid, thread in asked.items() for port, count in thread.wait().items()}
 
     def _count(self) -> None:
         threads = [hub.spawn(session.count) for session in self._sessions.values() if session.ready]
@@ -312,8 +319,8 @@ class Dataplane:
 
         Only the difference is sorted, so the cost does not depend on the number of rules.
         """
-        gone = _by_switch(self._rules - rules)
-        new = _by_switch(rules - self._rules)
+        gone = in_steps(_by_switch(self._rules - rules))
+        new = in_steps(_by_switch(rules - self._rules))
         for dpid in gone.keys() | new.keys():
             left = (self._by_switch.get(dpid, frozenset()) - gone.get(dpid, set())) | new.get(dpid, set())
             if left:
@@ -344,10 +351,10 @@ def _outcome(thread: Any, deadline: float) -> Any:
     return outcome
 
 
-def _by_switch(rules: frozenset[Rule]) -> dict[int, set[Rule]]:
+def _by_switch(rules: frozenset[Rule]) -> Steps[dict[int, set[Rule]]]:
     grouped: dict[int, set[Rule]] = {}
     for number, rule in enumerate(rules, 1):
         grouped.setdefault(rule.switch, set()).add(rule)
-        if number % _SORTED_AT_ONCE == 0:
-            hub.sleep(0)
+        if number % PIECE == 0:
+            yield
     return grouped

@@ -12,6 +12,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from controller.dataplane import openflow
 from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import SwitchGoneError
 from controller.dataplane.connected import ConnectedSwitch
+from controller.dataplane.meters import Meters
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import queue_ids
@@ -30,7 +32,7 @@ from controller.dataplane.queues.probe import Counters
 from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
-from controller.rules.compiler import Rule
+from controller.rules.rule import Rule
 
 LOG = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class Session(ConnectedSwitch):
             remembered=remembered,
             switches=switches,
             is_paused=is_paused,
+            prepare=lambda: me.settle_meters(),  # noqa: PLW0108 - a bound method would keep this
             warn=partial(log.say, logging.WARNING, self.address),
         )
         self._ports = Ports(
@@ -85,6 +88,13 @@ class Session(ConnectedSwitch):
             settings,
             database=database,
             counted=lambda counters: me.take_counters(counters),  # noqa: PLW0108 - a bound method would keep this
+        )
+        self._meters = Meters(
+            self._channel,
+            settings,
+            rate_bps=self._ports.rate_bps,
+            numbers=lambda: me.port_numbers(),  # noqa: PLW0108 - see above
+            in_use=self._rules.meters,
         )
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
@@ -117,7 +127,22 @@ class Session(ConnectedSwitch):
             unlike = (
                 "its rules read otherwise than they were sent; until it connects again only their number is compared"
             )
-        return (*self._ports.problems(), *(text for text in (changed, unlike) if text is not None))
+        others = (self._meters.problem, changed, unlike)
+        return (*self._ports.problems(), *(text for text in others if text is not None))
+
+    def switch(self) -> Switch:
+        """Returns this switch as the planner sees it, with the meters that it has."""
+        return replace(super().switch(), control_ports=self._meters.ports)
+
+    def port_numbers(self) -> frozenset[int]:
+        """Returns the numbers of its ports."""
+        return self._ports.numbers
+
+    def settle_meters(self) -> None:
+        """Make the meters as they should be. Raises SwitchGoneError."""
+        put_back = self._meters.settle()
+        if put_back is not None:
+            self._note(put_back)
 
     def apply(self, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
         """Make the switch hold ``wanted``: only the difference is sent. Raises nothing."""
@@ -136,6 +161,7 @@ class Session(ConnectedSwitch):
         self._settings = settings
         self._rules.gate_seconds = settings.gate_seconds
         self._ports.change(settings)
+        self._meters.settings = settings
         self._news.set()
 
     def renew_gate(self) -> bool:
@@ -170,7 +196,7 @@ class Session(ConnectedSwitch):
         # Of a switch that nobody has proven, anything may call itself a counter.
         # Of its queues only those count that are ours, at ports that it has told of.
         if self.ready:
-            ports, queues = self._ports.numbers, queue_ids(self._settings.classes)
+            ports, queues = self._ports.numbers, queue_ids(self._settings.classes, self._settings.queue_numbers)
             self._counted({key: each for key, each in counters.items() if key[0] in ports and key[1] in queues})
 
     # What the connection tells.
@@ -200,6 +226,7 @@ class Session(ConnectedSwitch):
             try:
                 if is_whole:
                     self._ports.read()
+                    self.settle_meters()
                 problem = self._rules.settle()
                 if problem is None and (is_whole or not self._ports.are_as_proven()):
                     problem = self._settle_ports()
@@ -267,7 +294,7 @@ class Session(ConnectedSwitch):
                 return
             was_ready = self.ready
             self._known_as, self.ready, self.reason = switch, True, None
-            news = "has other inner or trusted ports" if was_ready else "is ready"
+            news = "has other inner, trusted or control ports" if was_ready else "is ready"
             unproven = "" if was_ready or self._settings.probe else ", its queues not proven"
             self._log.say(logging.INFO, self.address, f"switch {self.dpid:016x} {news}{unproven}")
             self._changed(f"switch {self.dpid:016x} {news}")

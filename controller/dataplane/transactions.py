@@ -7,9 +7,10 @@ undoes the whole bundle. Without bundles: add, barrier, read the errors; then de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -17,7 +18,10 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane import openflow
 from controller.dataplane.channel import Channel, Refusal
-from controller.rules.compiler import Difference, Rule
+from controller.dataplane.messages import InBundle
+from controller.pieces import Steps
+from controller.rules.rule import PIECE, Difference, Rule, by_key
+from controller.steps import in_steps
 
 SHOWN = 3
 """Limits the refusals that are reported one by one. A full table refuses many rules for one reason."""
@@ -55,12 +59,11 @@ def change(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: i
 
 
 def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
-    datapath, number = channel.datapath, channel.next_bundle()
+    number = channel.next_bundle()
     # A bundle takes effect at once, so deletes can come first and make room in a nearly full table.
-    removed = sorted(wanted.remove, key=_order)
-    added = sorted(wanted.add, key=_order)
+    removed, added = in_steps(in_order(wanted.remove)), in_steps(in_order(wanted.add))
     rules: list[Rule | None] = [None, *removed, *added]
-    refusals, sent = channel.settle_many(_parts(datapath, number, removed, added, epoch), len(rules))
+    refusals, sent = channel.settle_many(_parts(channel, number, removed, added, epoch), len(rules))
     if refusals:
         channel.settle([_control(channel, number, ofp.ONF_BCT_DISCARD_REQUEST)])
         return Outcome(done=False, sent=len(rules) - 1, errors=_in_words(channel, refusals, rules))
@@ -73,19 +76,20 @@ def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
     return Outcome(done=True, sent=len(rules) - 1)
 
 
-def _parts(datapath: Any, number: int, removed: list[Rule], added: list[Rule], epoch: int) -> Iterator[Any]:
+def _parts(channel: Channel, number: int, removed: list[Rule], added: list[Rule], epoch: int) -> Iterator[Any]:
     """Yields the messages that open a bundle and fill it, each made just before it is sent."""
+    datapath, numbers = channel.datapath, channel.queue_numbers
     yield parser.ONFBundleCtrlMsg(datapath, number, ofp.ONF_BCT_OPEN_REQUEST, FLAGS, [])
     deletes = (openflow.delete(datapath, rule) for rule in removed)
-    for message in chain(deletes, (openflow.add(datapath, rule, epoch) for rule in added)):
-        yield parser.ONFBundleAddMsg(datapath, number, FLAGS, message, [])
+    for message in chain(deletes, (openflow.add(datapath, rule, epoch, numbers) for rule in added)):
+        yield InBundle(datapath, number, FLAGS, message)
 
 
 def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: int) -> Outcome:
-    datapath = channel.datapath
-    added, removed = sorted(wanted.add, key=_order), sorted(wanted.remove, key=_order)
+    datapath, numbers = channel.datapath, channel.queue_numbers
+    added, removed = in_steps(in_order(wanted.add)), in_steps(in_order(wanted.remove))
     sent = len(added)
-    refusals, _ = channel.settle_many((openflow.add(datapath, rule, epoch) for rule in added), len(added))
+    refusals, _ = channel.settle_many((openflow.add(datapath, rule, epoch, numbers) for rule in added), len(added))
     added_so_far, deleted_so_far = _accepted(added, refusals), []
     errors = _in_words(channel, refusals, [*added])
     if not refusals:
@@ -95,10 +99,10 @@ def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], e
             return Outcome(done=True, sent=sent)
         deleted_so_far = _accepted(removed, refusals)
         errors = _in_words(channel, refusals, [*removed])
-    before = {rule.key: rule for rule in held}
+    before = in_steps(by_key(held))
     back = [openflow.delete(datapath, rule) for rule in added_so_far if rule.key not in before]
-    back += [openflow.add(datapath, before[rule.key], epoch) for rule in added_so_far if rule.key in before]
-    back += [openflow.add(datapath, rule, epoch) for rule in deleted_so_far]
+    back += [openflow.add(datapath, before[rule.key], epoch, numbers) for rule in added_so_far if rule.key in before]
+    back += [openflow.add(datapath, rule, epoch, numbers) for rule in deleted_so_far]
     refusals = channel.settle(back)
     errors += tuple(f"undoing it: {text}" for text in _in_words(channel, refusals, []))
     return Outcome(done=False, sent=sent + len(back), errors=errors)
@@ -113,9 +117,23 @@ def _control(channel: Channel, number: int, kind: int) -> Any:
     return parser.ONFBundleCtrlMsg(channel.datapath, number, kind, FLAGS, [])
 
 
-def _order(rule: Rule) -> tuple[int, int, str]:
-    """Sorts later tables first, so that no rule leads into a table that is not ready yet, where there is no bundle."""
-    return (-rule.table, -rule.priority, rule.job or "")
+def in_order(rules: Iterable[Rule]) -> Steps[list[Rule]]:
+    """Returns rules by table, priority and job; yields where others may go on.
+
+    Later tables come first, so that no rule leads into a table that is not ready yet, where there is no bundle. Higher
+    priorities come first, too.
+    """
+    sorted_in: dict[tuple[int, int], dict[str, list[Rule]]] = {}
+    for number, rule in enumerate(rules, 1):
+        sorted_in.setdefault((-rule.table, -rule.priority), {}).setdefault(rule.job or "", []).append(rule)
+        if number % PIECE == 0:
+            yield
+    ordered: list[Rule] = []
+    for _, by_job in sorted(sorted_in.items(), key=itemgetter(0)):
+        for job in sorted(by_job):
+            ordered += by_job[job]
+        yield
+    return ordered
 
 
 def _in_words(channel: Channel, refusals: list[Refusal], rules: list[Rule | None]) -> tuple[str, ...]:

@@ -7,10 +7,23 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Literal
 
+from controller.code_points import POOL_2, CodePoints
 from controller.model import MAX_CLASSES
 from controller.rules.fabric import Link
 
-CHANGEABLE = frozenset({"job_floor", "other_floor", "gate_seconds", "probe", "rates_bps", "links", "untrusted"})
+CHANGEABLE = frozenset(
+    {
+        "job_floor",
+        "other_floor",
+        "gate_seconds",
+        "probe",
+        "rates_bps",
+        "links",
+        "untrusted",
+        "control_ports",
+        "control_share",
+    }
+)
 """Names the settings that may change while switches are connected."""
 
 
@@ -18,17 +31,22 @@ CHANGEABLE = frozenset({"job_floor", "other_floor", "gate_seconds", "probe", "ra
 class Settings:
     """How the dataplane treats its switches.
 
-    ``classes`` is K, the number of job classes; a port has one queue more. ``ovsdb`` is the address of the switches'
-    database, or a mapping from datapath id to address. ``job_floor`` and ``other_floor`` are the shares of a link that
-    each class and all other traffic keep. ``rates_bps`` is the rate of a port in bit/s by (datapath id, port number),
-    where it is better known than from the port's own speed. ``untrusted`` are the ports, as (datapath id, port number),
-    whose DSCP is cleared. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
-    answer. ``retry_seconds`` is the time until a switch that is not ready is looked at again. ``audit_seconds`` is the
-    time between two looks at a switch's rules, ``queue_seconds`` between two looks at its queues. Where it
-    ``only_observes``, switches get no rules and no queues, and are not probed.
+    ``classes`` is K, the number of job classes; a port has one queue more. ``queue_numbers`` are the queues of the
+    classes; empty: in order from 1. ``code_points`` are the DSCPs of classes, by which queues are proven. ``ovsdb`` is
+    the address of the switches' database, or a mapping from datapath id to address. ``job_floor`` and ``other_floor``
+    are the shares of a link that each class and all other traffic keep. ``rates_bps`` is the rate of a port in bit/s by
+    (datapath id, port number), where it is better known than from the port's own speed. ``untrusted`` are the ports, as
+    (datapath id, port number), whose DSCP is cleared. ``control_ports`` are ports, in the same form, whose control
+    traffic goes first, up to ``control_share`` of their rate. Without ``probe`` queues need no proof.
+    ``answer_seconds`` is how long a switch may take to answer. ``retry_seconds`` is the time until a switch that is not
+    ready is looked at again. ``audit_seconds`` is the time between two looks at a switch's rules, ``queue_seconds``
+    between two looks at its queues. Where it ``only_observes``, switches get no rules and no queues, and are not
+    probed.
     """
 
     classes: int = MAX_CLASSES
+    queue_numbers: tuple[int, ...] = ()
+    code_points: CodePoints = POOL_2
     queues: Literal["managed", "existing"] = "managed"
     ovsdb: str | Mapping[int, str] = "unix:/var/run/openvswitch/db.sock"
     job_floor: float = 0.01
@@ -38,6 +56,8 @@ class Settings:
     rates_bps: Mapping[tuple[int, int], float] = field(default_factory=lambda: MappingProxyType({}))
     links: tuple[Link, ...] = ()
     untrusted: frozenset[tuple[int, int]] = frozenset()
+    control_ports: frozenset[tuple[int, int]] = frozenset()
+    control_share: float = 0.01
     answer_seconds: float = 2.0
     retry_seconds: float = 3.0
     audit_seconds: float = 0.5

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from controller.declared.frames import pack, pack_rows, unpack, unpack_rows
 from controller.declared.job_flows import FlowKey, key_of
 from controller.pieces import Steps
-from controller.wire import HostReport
+from controller.wire import HostReport, InterfaceKind, LinkSeen
 
 Point = tuple[float, float, float | None]
 """Iteration, time, metric: the fields of ``model.Progress``."""
-Link = tuple[str, int | None, int | None]
-"""Peer, the host's own port, the peer's: the fields of ``wire.LinkSeen``."""
-Peer = tuple[str, float, float]
-"""Peer, bytes sent to it and received from it: the fields of ``wire.PeerBytes``."""
+Link = tuple[str, int | None, int | None, str | None]
+"""Peer, the host's own port, the peer's, the host's own interface: the fields of ``wire.LinkSeen``."""
+Peer = tuple[str, float, float, str | None]
+"""Peer, bytes sent to it and received from it, the host's own interface: the fields of ``wire.PeerBytes``."""
 
 
 class JobPart(NamedTuple):
@@ -53,6 +53,24 @@ class TrafficPart(NamedTuple):
     missed: float | None
 
 
+class InterfacePart(NamedTuple):
+    """What an interface of a host has carried; the fields of ``wire.InterfaceTraffic``."""
+
+    interface: str
+    kind: InterfaceKind
+    sent: float = 0.0
+    received: float = 0.0
+    unseen_sent: float = 0.0
+    unseen_received: float = 0.0
+    unseen_sent_rate: float | None = None
+    unseen_received_rate: float | None = None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether bytes leave or come by ways that are not seen."""
+        return self.unseen_sent_rate is not None or self.unseen_received_rate is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The parts of a ``wire.HostReport``."""
@@ -64,6 +82,9 @@ class Batch:
     jobs: Sequence[JobPart]
     flows: Sequence[FlowPart]
     traffic: Sequence[TrafficPart]
+    interfaces: Sequence[InterfacePart] | None = None
+    marks: bool | None = None
+    tunnel_ports: tuple[int, ...] = ()
 
     @property
     def brings_news(self) -> bool:
@@ -102,19 +123,24 @@ class Batch:
                     part.job,
                     part.as_of,
                     part.counter,
-                    None if part.links is None else [(link.peer, link.port, link.peer_port) for link in part.links],
+                    None if part.links is None else list(map(_link, part.links)),
                     part.left_out,
                     part.connections,
-                    [(peer.peer, peer.sent, peer.received) for peer in part.peers],
+                    [(peer.peer, peer.sent, peer.received, peer.interface) for peer in part.peers],
                     part.missed,
                 )
                 for part in report.traffic
             ],
+            _interfaces(report),
+            report.marks,
+            tuple(sorted(set(report.tunnel_ports))),
         )
 
     def frames(self) -> Iterator[bytes]:
         """Yields the same as bytes, in frames that are small enough to be read without a pause."""
-        yield pack((self.session, self.seq, self.sent_at, self.marks_acknowledgements))
+        head = (self.session, self.seq, self.sent_at, self.marks_acknowledgements, self.marks, self.tunnel_ports)
+        yield pack(head)
+        yield pack(None if self.interfaces is None else list(map(tuple, self.interfaces)))
         yield from pack_rows(map(tuple, self.jobs), lambda part: 1 + len(part[1]))
         yield from pack_rows(map(tuple, self.flows))
         yield from pack_rows(map(tuple, self.traffic), lambda part: 1 + len(part[3] or ()) + len(part[6]))
@@ -122,8 +148,22 @@ class Batch:
     @classmethod
     def from_frames(cls, frames: Iterator[bytes]) -> Steps[Batch]:
         """Returns the value of ``frames``; yields after each frame."""
-        session, seq, sent_at, marks_acknowledgements = unpack(next(frames))
+        session, seq, sent_at, marks_acknowledgements, marks, tunnels = unpack(next(frames))
+        rows = unpack(next(frames))
+        interfaces = None if rows is None else [InterfacePart._make(row) for row in rows]
         jobs = yield from unpack_rows(frames, JobPart._make)
         flows = yield from unpack_rows(frames, FlowPart._make)
         traffic = yield from unpack_rows(frames, TrafficPart._make)
-        return cls(session, seq, sent_at, marks_acknowledgements, jobs, flows, traffic)
+        ports = tuple(tunnels)
+        return cls(session, seq, sent_at, marks_acknowledgements, jobs, flows, traffic, interfaces, marks, ports)
+
+
+def _link(link: LinkSeen) -> Link:
+    return (link.peer, link.port, link.peer_port, link.interface)
+
+
+def _interfaces(report: HostReport) -> list[InterfacePart] | None:
+    """Returns the interfaces of a report; None: they are as reported last."""
+    if report.interfaces is None:
+        return None
+    return [InterfacePart(**part.model_dump()) for part in report.interfaces]

@@ -11,21 +11,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from controller.declared.claimed_traffic import ClaimedTraffic, size_of
+from controller.declared.claims import Claims
 from controller.declared.frames import pack, pack_rows, unpack, unpack_rows
-from controller.declared.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, key_of, size_of
+from controller.declared.job_flows import FlowKey, PairKey, involved_hosts, key_of
 from controller.families.names import family_in_force
-from controller.model import Demand, Listeners, Metric, Role, Task
+from controller.model import Demand, Listeners, Metric, Role, Task, TrafficProtocol
 from controller.pieces import Steps
 from controller.wire import JobSpec
+from controller.wire.base import Unit
+
+
+class PredictedSeconds(NamedTuple):
+    """How long one iteration was predicted to take, and its interval of 80 %."""
+
+    seconds: float
+    low: float
+    high: float
 
 
 class DeclaredFlow(NamedTuple):
-    """One direction of TCP traffic that a job names; a port of None is any."""
+    """One direction of traffic that a job names; a port of None is any."""
 
     src: str
     dst: str
     src_port: int | None
     dst_port: int | None
+    protocol: TrafficProtocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +52,13 @@ class Declared:
     metric: Metric
     target: float | None
     iterations: float | None
+    unit: Unit
     compute_seconds: float
+    predicted: PredictedSeconds | None
     weight: float
     arrival: float | None
     stage: str | None
+    rungs_left: int | None
     tasks: tuple[Task, ...]
     flows: tuple[DeclaredFlow, ...]
     demand: tuple[Demand, ...]
@@ -68,12 +83,15 @@ class Declared:
             metric=Metric(spec.metric.name, spec.metric.direction),
             target=spec.target,
             iterations=spec.iterations,
+            unit=spec.unit,
             compute_seconds=spec.compute_seconds,
+            predicted=_predicted(spec),
             weight=spec.weight,
             arrival=spec.arrival,
             stage=spec.stage,
-            tasks=tuple(Task(task.role, task.host, task.port) for task in spec.tasks),
-            flows=tuple(DeclaredFlow(*key_of(flow)) for flow in spec.flows),
+            rungs_left=spec.rungs_left,
+            tasks=tuple(Task(task.role, task.host, task.port, task.protocol) for task in spec.tasks),
+            flows=tuple(DeclaredFlow(*key_of(flow), flow.protocol) for flow in spec.flows),
             demand=tuple(Demand(demand.src, demand.dst, demand.bytes) for demand in spec.demand),
             hosts=involved_hosts(spec),
             size=size_of(spec),
@@ -83,30 +101,44 @@ class Declared:
             user=spec.user,
         )
 
+    def demand_in_force(self, measured: Sequence[Demand]) -> Sequence[Demand]:
+        """Returns the demand of what progress counts: the declared one, else what was measured.
+
+        A declared demand is of an iteration. Where progress counts epochs, it stands in for what was not measured yet.
+        """
+        first, second = (measured, self.demand) if self.unit == "epoch" else (self.demand, measured)
+        return first or second
+
     def frames(self) -> Iterator[bytes]:
         """Yields the same as bytes, in frames that are small enough to be read without a pause."""
         metric = (self.metric.name, self.metric.direction, self.target)
-        numbers = (self.iterations, self.compute_seconds, self.weight, self.arrival)
-        yield pack((metric, numbers, self.stage, self.size, (self.family, self.user)))
+        predicted = None if self.predicted is None else tuple(self.predicted)
+        numbers = (self.iterations, self.unit, self.compute_seconds, predicted, self.weight, self.arrival)
+        yield pack((metric, numbers, (self.stage, self.rungs_left), self.size, (self.family, self.user)))
         yield self.text.encode()
         names: dict[str, str] = {}
         tables: tuple[Iterable[Any], ...] = (
-            ((task.role.value, task.host, task.port) for task in self.tasks),
+            ((task.role.value, *task[1:]) for task in self.tasks),
             self.flows,
             self.demand,
             self.traffic.flows,
             self.traffic.listeners.ends,
+            self.traffic.udp_flows,
+            self.traffic.udp_listeners.ends,
+            self.traffic.pairs,
         )
         for table in tables:
             # Equal names are one object, so that each is written once a frame.
             yield from pack_rows(tuple(_same(names, part) for part in row) for row in table)
         yield from pack_rows(self.hosts)
         yield from pack_rows(self.traffic.listeners.among)
+        yield from pack_rows(self.traffic.udp_listeners.among)
 
     @classmethod
     def from_frames(cls, frames: Iterator[bytes]) -> Steps[Declared]:
         """Returns the value of ``frames``; yields after each frame that may take long."""
-        metric, (iterations, compute_seconds, weight, arrival), stage, size, (family, user) = unpack(next(frames))
+        metric, numbers, (stage, rungs_left), size, (family, user) = unpack(next(frames))
+        iterations, unit, compute_seconds, predicted, weight, arrival = numbers
         text = next(frames).decode()
         yield
         names: dict[str, str] = {}
@@ -119,21 +151,34 @@ class Declared:
         demand = tuple((yield from unpack_rows(frames, demand_of)))
         claimed: list[FlowKey] = yield from unpack_rows(frames, tuple)
         ends: list[tuple[str, int]] = yield from unpack_rows(frames, tuple)
+        udp_claimed: list[FlowKey] = yield from unpack_rows(frames, tuple)
+        udp_ends: list[tuple[str, int]] = yield from unpack_rows(frames, tuple)
+        pairs: list[PairKey] = yield from unpack_rows(frames, tuple)
         hosts = frozenset((yield from unpack_rows(frames, str)))
         among = tuple((yield from unpack_rows(frames, str)))
+        udp_among = tuple((yield from unpack_rows(frames, str)))
         claims = Claims.of(_Named(tasks, flows))
         yield
-        traffic = ClaimedTraffic(claimed, Listeners(tuple(ends), among))
+        traffic = ClaimedTraffic(
+            claimed,
+            Listeners(tuple(ends), among),
+            udp_flows=udp_claimed,
+            udp_listeners=Listeners(tuple(udp_ends), udp_among),
+            pairs=pairs,
+        )
         yield
         return cls(
             text=text,
             metric=Metric(*metric[:2]),
             target=metric[2],
             iterations=iterations,
+            unit=unit,
             compute_seconds=compute_seconds,
+            predicted=None if predicted is None else PredictedSeconds(*predicted),
             weight=weight,
             arrival=arrival,
             stage=stage,
+            rungs_left=rungs_left,
             tasks=tasks,
             flows=flows,
             demand=demand,
@@ -159,3 +204,8 @@ class _Named(NamedTuple):
 
 def _same(known: dict[str, str], part: Any) -> Any:
     return known.setdefault(part, part) if isinstance(part, str) else part
+
+
+def _predicted(spec: JobSpec) -> PredictedSeconds | None:
+    told = spec.predicted
+    return None if told is None else PredictedSeconds(told.seconds, told.low, told.high)

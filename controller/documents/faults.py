@@ -32,6 +32,8 @@ _KEY = "[key]"
 """Pydantic writes this in a location when the key of a mapping is at fault, and not its value."""
 
 MOST_SHOWN = 10**20
+_LONGEST_KEY = 80
+"""Look for keys that are like no more than so many characters of an unknown key."""
 _NAMES = "1 to 63 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
 _PATTERNS: Mapping[str, str] = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": f"be {_NAMES}",
@@ -41,19 +43,28 @@ _PATTERNS: Mapping[str, str] = {
     r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$": (
         "be the name of an interface: up to 15 letters, digits, dots, dashes and underscores"
     ),
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,14})?$": (
+        "be the name of a server, or SERVER/INTERFACE for one of its interfaces"
+    ),
+    r"^[0-9a-f]{64}$": "be 64 hexadecimal digits, with small letters",
+    r"^[a-z][a-z0-9_]{0,30}$": ("be up to 31 small letters, digits and underscores, and begin with a letter"),
+    r"^/[^/\x00-\x1f][^\x00-\x1f]*$": "begin with one slash, have more behind it, and hold no control characters",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "be letters, digits and underscores, and not begin with a digit",
 }
 """The regular expressions of our models in words that follow "it should"."""
 
 
-def described(error: ValidationError, data: Any, model: type[BaseModel] | None) -> list[tuple[FieldPath, str]]:
+def described(
+    error: ValidationError, data: Any, model: type[BaseModel] | None, most: int | None = None
+) -> list[tuple[FieldPath, str]]:
     """Returns each fault of a refusal: its path, and a sentence such as "is the number 8; it should be at most 7".
 
     ``data`` is what the model refused; with None the paths are pydantic's own. ``model`` has the keys that exist, so
     that a mistyped key is answered with the nearest. The faults of several alternatives at one path become one fault. A
-    value whose path has "token" in it is never shown.
+    value whose path has "token" in it is never shown. ``most``: describe no more of pydantic's faults; None: all.
     """
     groups: dict[tuple[FieldPath, int], list[Mapping[str, Any]]] = {}
-    for number, fault in enumerate(error.errors(include_url=False)):
+    for number, fault in enumerate(error.errors(include_url=False)[:most]):
         path, is_alternative = (
             (fault["loc"], False) if data is None else placed(fault["loc"], data, fault["type"], model)
         )
@@ -160,7 +171,7 @@ def kind_of(value: object) -> str:
 def unknown_key(key: object, known: Iterable[str]) -> str:
     """Returns the sentence for a key that does not exist."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(key), names, n=1)
+    near = difflib.get_close_matches(str(key)[:_LONGEST_KEY], names, n=1)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {', '.join(names)}"
 
 

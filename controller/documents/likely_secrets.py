@@ -17,6 +17,8 @@ _RUN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 _PATH = re.compile(r"~?/|\.{1,2}/|(?=.*/).*\.")
 _PREFIXED = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]+")
 _PART = re.compile(r"[A-Za-z0-9+/=]+")
+_MOST_MIXED = 12
+"""The parts of a name that mix capital letters with small ones are together shorter than this."""
 
 
 def without_secrets(text: str) -> str:
@@ -27,12 +29,20 @@ def without_secrets(text: str) -> str:
 def _may_be_secret(run: str) -> bool:
     if _PATH.match(run):
         return False
-    return _PREFIXED.match(run) is not None or any(map(_looks_random, _PART.findall(run)))
+    parts = _PART.findall(run)
+    return (
+        _PREFIXED.search(run) is not None
+        or any(map(_looks_random, parts))
+        or sum(len(part) for part in parts if _has_both_cases(part)) >= _MOST_MIXED
+    )
 
 
 def _looks_random(part: str) -> bool:
     """Returns whether a part mixes digits with letters, or capital letters with small ones, as no long word does."""
     if len(part) < _MOST_OF_A_NAME or not any(map(str.isalpha, part)):
         return False
-    has_both_cases = any(map(str.isupper, part[1:])) and any(map(str.islower, part))
-    return has_both_cases or any(map(str.isdigit, part))
+    return _has_both_cases(part) or any(map(str.isdigit, part))
+
+
+def _has_both_cases(part: str) -> bool:
+    return any(map(str.isupper, part[1:])) and any(map(str.islower, part))

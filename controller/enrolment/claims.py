@@ -12,7 +12,7 @@ _WORDS = {"address": "the address", "mac": "the MAC address", "port": ""}
 
 
 class Claim(NamedTuple):
-    """Something that one host alone may have: an IPv4 address, a MAC address, or a port of a switch."""
+    """Something that one host alone may have: an IP address, a MAC address, or a port of a switch."""
 
     kind: Kind
     value: str | Site
@@ -40,10 +40,11 @@ def claims_of(enrolment: Enrolment) -> Iterator[Claim]:
     """Yields what a host that has asked takes for itself."""
     for address in enrolment.addresses:
         yield Claim("address", address)
-    if enrolment.request.mac is not None:
-        yield Claim("mac", enrolment.request.mac)
-    if enrolment.site is not None:
-        yield Claim("port", enrolment.site)
+    for link in enrolment.links:
+        if link.mac is not None:
+            yield Claim("mac", link.mac)
+        if link.site is not None:
+            yield Claim("port", link.site)
 
 
 def clashes(enrolment: Enrolment, *held: Mapping[Claim, str]) -> list[Clash]:

@@ -7,7 +7,7 @@ thing: else who asks first could keep the right one away. The operator sees both
 from __future__ import annotations
 
 import secrets
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,10 +15,11 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from controller.access.network import network_of
-from controller.enrolment.claims import clashes
+from controller.enrolment.announced import Announced
+from controller.enrolment.claims import Claim, clashes
 from controller.enrolment.index import Index
 from controller.enrolment.listed import Listed
-from controller.enrolment.record import Enrolment, Site, completed
+from controller.enrolment.record import Enrolment, Link, Seat, Site, completed
 from controller.journal.bodies import EnrolmentBody
 from controller.journal.store import Batch, Contents, Store, StoreError, put
 from controller.model import Host
@@ -42,6 +43,15 @@ class Bounds(NamedTuple):
     most_waiting_per_address: int
 
 
+class Move(NamedTuple):
+    """A host of which an interface was found at a port. ``before`` is where this was; None: nobody knew."""
+
+    host: Enrolment
+    interface: str | None
+    before: Site | None
+    site: Site
+
+
 class Enrolments:
     """The hosts that have asked, by name. ``clock`` gives seconds since the epoch, ``steady`` is set by nobody."""
 
@@ -52,8 +62,7 @@ class Enrolments:
         self._known: dict[str, Enrolment] = _load(store.contents())
         self._heard = dict.fromkeys(self._known, steady())
         self._index = Index()
-        self._misplaced: dict[str, str] = {}
-        """Why a host was not found where it has announced itself."""
+        self._announced = Announced()
         self._unlike: set[str] = set()
         """The hosts that wait and ask for something else by now than first."""
         for enrolment in self._known.values():
@@ -82,11 +91,12 @@ class Enrolments:
         return known is not None and known.state == "approved"
 
     def hosts(self, listed: Listed) -> dict[str, Host]:
-        """Returns the approved hosts that take part beside those of the settings, by name.
+        """Returns the interfaces of the approved hosts that take part beside those of the settings, by name.
 
-        One that has lost its place to the settings is left out.
+        A host that has lost its place to the settings is left out.
         """
-        return {each.name: each.host() for each in self if each.state == "approved" and not self.obstacle(each, listed)}
+        taking_part = (each for each in self if each.state == "approved" and not self.obstacle(each, listed))
+        return {host.name: host for each in taking_part for host in each.hosts()}
 
     def obstacle(self, enrolment: Enrolment, listed: Listed) -> str | None:
         """Returns why a host cannot take part although nobody has refused it; None: it can."""
@@ -95,15 +105,18 @@ class Enrolments:
         found = clashes(enrolment, listed.holders, self._index.held)
         if found:
             return "; ".join(map(str, found))
-        if listed.needs_site and enrolment.site is None:
-            return "its switch and port are not known, and forwarding: paths needs them"
+        lost = [str(link.interface) for link in enrolment.links if link.site is None]
+        if listed.needs_site and lost:
+            of_some = f" of {', '.join(lost)}" if len(enrolment.links) > 1 else ""
+            whose = "the" if of_some else "its"
+            return f"{whose} switch and port{of_some} are not known, and forwarding: paths needs them"
         return None
 
     def problems(self, enrolment: Enrolment, listed: Listed) -> tuple[str, ...]:
         """Returns what an operator should know of a host that is not refused."""
         if enrolment.state == "refused":
             return ()
-        said = [self.obstacle(enrolment, listed), self._misplaced.get(enrolment.name)]
+        said = [self.obstacle(enrolment, listed), *self._announced.problems(enrolment.name)]
         if enrolment.state == "pending":
             said += [f"{rival}, which waits too" for rival in self._index.rivals(enrolment)]
             said += [CHANGED] if enrolment.name in self._unlike else []
@@ -143,6 +156,8 @@ class Enrolments:
         what the host would take, or where its port must be known and is not.
         """
         known = self.find(name)
+        if (of := _other_link_of(known, decision.address)) is not None:
+            raise Conflict(f"{decision.address} is an address of {of}, and not of the first interface of {name}")
         if decision.state == "refused" and known.state == "approved":
             raise Conflict(f"{name} is approved; remove it instead (trainyard hosts remove {name})")
         told = Site(decision.switch, decision.port) if decision.switch and decision.port else None
@@ -157,6 +172,8 @@ class Enrolments:
         )
         if decision.state == "approved" and (obstacle := self.obstacle(decided, listed)) is not None:
             raise Conflict(f"{name} cannot be approved: {obstacle}")
+        if told is not None:
+            self._announced.forget(name)
         return self._save(decided)
 
     def remove(self, name: str) -> Enrolment:
@@ -165,7 +182,7 @@ class Enrolments:
         self._index.drop(known)
         del self._known[name]
         self._heard.pop(name, None)
-        self._misplaced.pop(name, None)
+        self._announced.forget(name)
         self._unlike.discard(name)
         self._store.remove(KIND, name)
         return known
@@ -180,34 +197,87 @@ class Enrolments:
     # Where hosts are.
 
     @property
+    def misplaced(self) -> list[str]:
+        """The approved hosts that announce themselves where they are not known to be."""
+        names = dict.fromkeys(seat.host for seat in self._announced.misplaced)
+        return [name for name in names if self.is_approved(name)]
+
+    @property
+    def longest_wait(self) -> float:
+        """How long the host has waited that waits longest for a decision, in seconds; 0: none waits."""
+        now = self._clock()
+        waits = (now - known.asked_at for known in self._known.values() if known.state == "pending")
+        return max(0.0, max(waits, default=0.0))
+
+    @property
     def are_looked_for(self) -> bool:
         """Whether the port of any host is looked for."""
         return any(map(self.is_looked_for, self._known.values()))
 
     def is_looked_for(self, enrolment: Enrolment) -> bool:
         """Returns whether the port of a host is looked for: it has asked lately, and nobody has found it."""
-        if enrolment.state == "refused" or enrolment.site is not None or enrolment.request.mac is None:
+        if enrolment.state == "refused" or all(link.site or link.mac is None for link in enrolment.links):
             return False
         return self._steady() - self._heard[enrolment.name] < LOOKED_FOR_SECONDS
 
-    def locate(self, announcement: str, mac: str, site: Site, listed: Listed) -> Enrolment | None:
-        """A packet that a host announces itself with came in at a port. Returns the host if that is news.
+    def locate(self, announcement: str, mac: str, site: Site, listed: Listed) -> list[Move]:
+        """A packet that a host announces an interface with came in at a port. Returns the hosts that are elsewhere now.
 
-        Only the host knows its announcement. A port that is another's is not taken, and becomes a problem to show.
+        Only the host knows its announcement. A port that is another's is not taken, and becomes a problem to show,
+        unless that host has announced itself elsewhere by now.
         """
-        for known in self._known.values():
-            if secrets.compare_digest(known.announcement, announcement) and known.request.mac == mac:
-                return self._place(known, site, listed) if self.is_looked_for(known) else None
+        for name in self._index.of_mac(mac):
+            if secrets.compare_digest(self._known[name].announcement, announcement):
+                seat = Seat(name, mac)
+                self._announced.note(seat, site)
+                return self._place_all(seat, listed)
+        return []
+
+    def _place_all(self, first: Seat, listed: Listed) -> list[Move]:
+        """Put an interface to where it has announced itself, and then those for whom that makes a port free."""
+        moves, seats = [], deque([first])
+        while seats:
+            seat = seats.popleft()
+            site, link = self._announced.site(seat), self._known[seat.host].link_with(seat.mac)
+            if site is None or link is None or link.site == site:
+                continue
+            why_not = self._why_not_at(seat, link, site, listed)
+            if why_not is not None:
+                self._announced.say(seat, why_not)
+                continue
+            left = self._give_up(site, seat.host)
+            moved = self._save(self._known[seat.host].moved(seat.mac, site))
+            moves.append(Move(moved, link.interface if len(moved.links) > 1 else None, link.site, site))
+            self._announced.note(seat, site)
+            seats += [left] if left is not None else []
+            seats += [each for each in self._announced.misplaced if self._announced.site(each) == link.site]
+        return moves
+
+    def _why_not_at(self, seat: Seat, link: Link, site: Site, listed: Listed) -> str | None:
+        """Returns why an interface that has announced itself at a port cannot be there; None: it can."""
+        known = self._known[seat.host]
+        who = str(link.interface) if len(known.links) > 1 else "it"
+        if link.found_by == "operator":
+            said = f"{who} has announced itself at {site}, and an operator has said {link.site}"
+            return f"{said}; approve it again with --switch and --port if it has moved"
+        if (own := known.link_at(site)) is not None and not self._announced.has_left(known, site):
+            return f"{who} has announced itself where it cannot be: {site} is that of {own.interface}"
+        for clash in clashes(known.moved(seat.mac, site), listed.holders, self._index.held):
+            if clash.claim != Claim("port", site):
+                continue
+            holder = self._known.get(clash.holder) if clash.holder not in listed.names else None
+            if not (holder is not None and self._announced.has_left(holder, site)):
+                return f"{who} has announced itself where it cannot be: {clash}"
         return None
 
-    def _place(self, known: Enrolment, site: Site, listed: Listed) -> Enrolment | None:
-        found = replace(known, site=site, found_by="announcement")
-        taken = [clash for clash in clashes(found, listed.holders, self._index.held) if clash.claim.kind == "port"]
-        if taken:
-            self._misplaced[known.name] = f"it has announced itself where it cannot be: {taken[0]}"
+    def _give_up(self, site: Site, taker: str) -> Seat | None:
+        """Take a port away from the interface that has left it; returns it, or None where the port was free."""
+        known = self._known[self._index.held.get(Claim("port", site), taker)]
+        link = known.link_at(site)
+        if link is None or link.mac is None:
             return None
-        self._misplaced.pop(known.name, None)
-        return self._save(found)
+        self._save(known.moved(link.mac, None))
+        return Seat(known.name, link.mac)
 
     def _enter(self, asking: Enrolment, listed: Listed) -> Enrolment:
         self._check_free(asking, listed)
@@ -279,6 +349,12 @@ class Enrolments:
         yield
         for enrolment in list(self._known.values()):
             put(batch, KIND, enrolment.name, enrolment.to_body().model_dump_json())
+
+
+def _other_link_of(known: Enrolment, address: str | None) -> str | None:
+    """Returns the interface that has told an address, where it is none of the first one's."""
+    others = known.links[1:] if address is not None else ()
+    return next((link.interface for link in others if address in link.addresses), None)
 
 
 def _load(contents: Contents) -> dict[str, Enrolment]:

@@ -25,6 +25,12 @@ class Index:
         """Returns the approved host whose token has this SHA-256, in hexadecimal."""
         return self._tokens.get(token_sha256)
 
+    def of_mac(self, mac: str) -> list[str]:
+        """Returns the hosts that have, or want, this MAC address."""
+        claim = Claim("mac", mac)
+        holder = self._held.get(claim)
+        return [*([holder] if holder is not None else []), *sorted(self._wanted.get(claim, ()))]
+
     def rivals(self, enrolment: Enrolment) -> list[Clash]:
         """Returns what other hosts that wait want, too."""
         return [

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from controller.config.config import Config
+from controller.config.hosts import plugs
 from controller.enrolment.claims import Claim
 from controller.enrolment.record import Site
 
@@ -26,9 +27,11 @@ class Listed(NamedTuple):
         for link in config.links:
             ends = (Site(link.a, link.a_port), Site(link.b, link.b_port))
             holders |= {Claim("port", end): "a link between switches" for end in ends}
-        for host in config.hosts:
-            holders[Claim("address", host.address)] = host.name
-            if host.switch is not None and host.port is not None:
-                holders[Claim("port", Site(host.switch, host.port))] = host.name
+        for plug in plugs(config.hosts):
+            holders |= {Claim("address", address): plug.label for address in plug.attachment.every_address}
+            if plug.attachment.mac is not None:
+                holders[Claim("mac", plug.attachment.mac)] = plug.label
+            if plug.place is not None:
+                holders[Claim("port", Site(*plug.place))] = plug.label
         names = frozenset(host.name for host in config.hosts)
         return cls(names, holders, config.forwarding == "paths")

@@ -65,6 +65,7 @@ def targets_data(predictions: Iterable[Prediction]) -> dict[str, Any]:
             "iteration": _finite(each.iteration),
             "low": _finite(each.low),
             "high": _finite(each.high),
+            "reached": each.is_reached,
         }
         for each in predictions
     }

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isnan
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.events.rings import SAMPLE_SECONDS, Numbers, Rings, slot_of
+from controller.events.blocks import Numbers
+from controller.events.rings import SAMPLE_SECONDS, Rings, slot_of
 from controller.model import MAX_CLASSES, Prediction
 
 MOST_JOBS = 2048
@@ -45,13 +47,22 @@ class History:
         self._users: dict[str, str | None] = {}
         self._sent: dict[str, float] = {}
         self._port_bytes: dict[str, Mapping[int | None, int]] = {}
+        self._received: tuple[int, Mapping[str, int]] = (0, {})
+        self._received_bps: dict[str, float] = {}
         self.left_out = 0
         """How many jobs and ports the last sample had no room for."""
 
-    def sample(self, time: float, jobs: Mapping[str, JobSample], ports: Mapping[str, Mapping[int | None, int]]) -> None:
+    def sample(
+        self,
+        time: float,
+        jobs: Mapping[str, JobSample],
+        ports: Mapping[str, Mapping[int | None, int]],
+        received: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Add a sample at ``time``, in seconds since the Unix epoch.
 
         ``ports`` has the bytes that each port has sent since it is counted, by class; None is all other traffic.
+        ``received`` has those that each port has received, of which only the newest rate is kept.
         """
         slot = slot_of(time)
         if not self._jobs.takes(slot):
@@ -62,6 +73,7 @@ class History:
         rows = {name: self._job_row(name, job) for name, job in jobs.items()}
         port_rows = {name: self._port_row(name, count) for name, count in ports.items()}
         self.left_out = self._jobs.write(slot, rows) + self._ports.write(slot, port_rows)
+        self._take_received(slot, received)
         self._sent = {name: job.sent for name, job in jobs.items() if job.sent is not None}
         self._port_bytes = dict(ports)
         self._users = {name: jobs[name].user if name in jobs else self._users.get(name) for name in self._jobs.names()}
@@ -100,6 +112,18 @@ class History:
             return {}
         rates = 8.0 * newest / SAMPLE_SECONDS
         return {field: float(rate) for field, rate in zip(PORT_FIELDS, rates, strict=True) if np.isfinite(rate)}
+
+    def received_bps(self, name: str) -> float | None:
+        """Returns what a port received lately, in bit/s; None where it is not counted."""
+        return self._received_bps.get(name)
+
+    def _take_received(self, slot: int, received: Mapping[str, int]) -> None:
+        """Note the rates since the sample before. After a clock that was set back there are none."""
+        last, before = self._received
+        seconds = (slot - last) * SAMPLE_SECONDS
+        known = {name: _risen(before[name], count) for name, count in received.items() if name in before}
+        self._received_bps = {name: 8.0 * risen / seconds for name, risen in known.items()} if seconds > 0 else {}
+        self._received = slot, dict(received)
 
     def _job_row(self, name: str, job: JobSample) -> tuple[float, ...]:
         before = self._sent.get(name)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from controller.events.blocks import Blocks, Numbers
 
 SAMPLE_SECONDS = 5.0
 SLOTS = 720
 SET_BACK_SLOTS = 2
 """A sample that comes so many slots before the newest one shows that the clock was set back."""
-_FEWEST = 16
-
-Numbers = NDArray[np.float32]
 
 
 def slot_of(time: float) -> int:
@@ -28,18 +26,19 @@ def slot_of(time: float) -> int:
 class Rings:
     """``fields`` numbers for each name; nan where there is none. ``most`` limits the names.
 
-    The array grows with the names, up to ``most`` of them. A new name then takes the place of one that has had no
+    The memory grows with the names, up to ``most`` of them. A new name then takes the place of one that has had no
     sample for longest, if there is one without a sample in the present slot. Otherwise the new name is left out.
     """
 
     def __init__(self, fields: int, most: int, *, slots: int = SLOTS) -> None:
-        self._most = most
         self._slots = slots
+        self._blocks = Blocks(slots, fields, most)
         self._rows: dict[str, int] = {}
-        self._free = list(range(min(_FEWEST, most)))
+        self._free: list[int] = []
+        self._first: dict[str, int] = {}
+        """The slot of the first sample of each name: before it, its row has what an earlier name has left."""
         self._latest: dict[str, int] = {}
         """The slot of the last sample of each name, the oldest first."""
-        self._values: Numbers = np.full((slots, min(_FEWEST, most), fields), np.nan, dtype=np.float32)
         self.newest: int | None = None
         """The slot of the newest sample; None before any."""
 
@@ -52,8 +51,8 @@ class Rings:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the array."""
-        return int(self._values.nbytes)
+        """The bytes that the samples may take."""
+        return self._blocks.nbytes
 
     def takes(self, slot: int) -> bool:
         """Returns whether samples can be written in a slot: it is newer than the newest, or the clock was set back."""
@@ -84,7 +83,8 @@ class Rings:
         if rows:
             with np.errstate(over="ignore"):
                 written = np.asarray(values, dtype=np.float64).astype(np.float32)
-            self._values[slot % self._slots, rows] = np.where(np.isfinite(written), written, np.float32(np.nan))
+            written[~np.isfinite(written)] = np.nan
+            self._blocks.write(slot % self._slots, rows, written)
         return left_out
 
     def read(self, name: str, first: int, count: int) -> Numbers:
@@ -92,37 +92,37 @@ class Rings:
 
         They are nan where there is none, and for an unknown name.
         """
-        found: Numbers = np.full((count, self._values.shape[2]), np.nan, dtype=np.float32)
+        found: Numbers = np.full((count, self._blocks.fields), np.nan, dtype=np.float32)
         row = self._rows.get(name)
         if row is None or self.newest is None:
             return found
-        low, high = max(first, self.newest - self._slots + 1), min(first + count - 1, self.newest)
+        low = max(first, self.newest - self._slots + 1, self._first[name])
+        high = min(first + count - 1, self.newest)
         if low <= high:
             wanted = np.arange(low, high + 1)
-            found[wanted - first] = self._values[wanted % self._slots, row]
+            found[wanted - first] = self._blocks.read(row, wanted % self._slots)
         return found
 
     def latest(self, name: str) -> Numbers | None:
         """Returns the newest sample of a name, shape (fields,); None where it has none in the newest slot."""
         if self.newest is None or self._latest.get(name) != self.newest:
             return None
-        found: Numbers = self._values[self.newest % self._slots, self._rows[name]]
+        found: Numbers = self.read(name, self.newest, 1)[0]
         return found
 
     def forget(self, name: str) -> None:
         """Forget the samples of a name."""
         row = self._rows.pop(name, None)
         if row is not None:
-            del self._latest[name]
-            self._values[:, row] = np.nan
+            del self._first[name], self._latest[name]
             self._free.append(row)
 
     def _go_back(self, slot: int) -> None:
         """Forget the samples from a slot on, and the names that have no other ones."""
         assert self.newest is not None
-        first = max(slot, self.newest - self._slots + 1)
-        self._values[np.arange(first, self.newest + 1) % self._slots] = np.nan
-        for name in [name for name, row in self._rows.items() if not np.isfinite(self._values[:, row]).any()]:
+        oldest = self.newest - self._slots + 1
+        self._blocks.clear(np.arange(max(slot, oldest), self.newest + 1) % self._slots)
+        for name in [name for name in self._rows if not np.isfinite(self.read(name, oldest, self._slots)).any()]:
             self.forget(name)
         self._latest = {name: min(latest, slot - 1) for name, latest in self._latest.items()}
         self.newest = slot - 1
@@ -130,7 +130,7 @@ class Rings:
     def _clear_until(self, slot: int) -> None:
         """Empty the places of the slots after the newest one, up to ``slot``."""
         first = slot if self.newest is None else max(self.newest + 1, slot - self._slots + 1)
-        self._values[np.arange(first, slot + 1) % self._slots] = np.nan
+        self._blocks.clear(np.arange(first, slot + 1) % self._slots)
         self.newest = slot
 
     def _drop_old(self, slot: int) -> None:
@@ -148,24 +148,17 @@ class Rings:
             row = self._free_row(slot)
             if row is None:
                 return None
-            self._rows[name] = row
+            self._rows[name], self._first[name] = row, slot
         self._latest.pop(name, None)  # so that the names stay in the order of their last samples
         self._latest[name] = slot
         return row
 
     def _free_row(self, slot: int) -> int | None:
-        if not self._free and len(self._rows) < self._most:
-            self._grow()
-        elif not self._free:
+        if not self._free:
+            self._free.extend(self._blocks.grow())
+        if not self._free:
             oldest = next(iter(self._latest))
             if self._latest[oldest] == slot:
                 return None
             self.forget(oldest)
         return self._free.pop()
-
-    def _grow(self) -> None:
-        slots, rows, fields = self._values.shape
-        grown: Numbers = np.full((slots, min(2 * rows, self._most), fields), np.nan, dtype=np.float32)
-        grown[:, :rows] = self._values
-        self._values = grown
-        self._free.extend(range(rows, grown.shape[1]))

@@ -21,7 +21,10 @@ from controller.wire import (
     TcpPort,
     UserName,
 )
+from controller.wire.addresses import EndpointName
+from controller.wire.base import Unit
 from controller.wire.hosts import EnrolmentState
+from controller.wire.plans import Dscp
 
 Time = float
 Count = Annotated[int, Field(ge=0)]
@@ -40,7 +43,7 @@ class JobBody(Body):
     whose token registered the job; None: an operator. Older journals lack the fields with a default here and below.
 
     ``spec`` of None: the job is joined of its parts, which have records of their own. ``told`` are the lists of hosts
-    that these parts tell, by short names.
+    that these parts tell, by short names. ``dscp`` is the one that the job has for its life; None: it has none.
     """
 
     spec: JobSpec | None
@@ -53,6 +56,7 @@ class JobBody(Body):
     lost_since: Time | None = None
     stage: Name | None
     registrar: Name | None = None
+    dscp: Dscp | None = None
 
 
 class PartBody(Body):
@@ -73,6 +77,7 @@ class PartBody(Body):
     metric: MetricSpec | None
     target: MetricValue | None
     iterations: RunLength | None
+    unit: Unit | None = None
     world_size: Count | None
     ranks: Count | None
     is_first: bool
@@ -93,12 +98,12 @@ class TallyBody(Body):
     last_report: Time | None
     told_by: dict[Name, bool] = {}
     diverged: bool = False
-    measured: tuple[tuple[Name, Name, Bytes], ...] = ()
+    measured: tuple[tuple[EndpointName, EndpointName, Bytes], ...] = ()
     measured_iterations: float = 0.0
     measured_on: tuple[Name, ...] = ()
 
 
-SeenFlow = tuple[Name, Name, TcpPort | None, TcpPort | None]
+SeenFlow = tuple[EndpointName, EndpointName, TcpPort | None, TcpPort | None]
 
 
 class ReporterBody(Body):
@@ -126,6 +131,7 @@ class HostBody(Body):
     clock: tuple[float, ...]
     strays: tuple[float, ...]
     marks_acknowledgements: bool = False
+    tunnel_ports: tuple[int, ...] = ()
 
 
 class TombstoneBody(Body):
@@ -133,6 +139,13 @@ class TombstoneBody(Body):
 
     run: Annotated[int, Field(ge=1)]
     gone_at: Time
+
+
+class DscpBody(Body):
+    """A DSCP that jobs can have for their life, that some job had, and that none has now."""
+
+    dscp: Dscp
+    freed_at: Time
 
 
 class StageBody(Body):
@@ -165,7 +178,8 @@ class RunBody(Body):
 class EnrolmentBody(Body):
     """A host that has asked to be added: the fields of ``controller.enrolment.record.Enrolment`` without its name.
 
-    ``site``: the datapath id of its switch, and the number of its port.
+    ``site``: the datapath id of its switch, and the number of its port; ``more_sites``: those of its interfaces but the
+    first.
     """
 
     request: HostRequest
@@ -178,3 +192,4 @@ class EnrolmentBody(Body):
     decided_by: str | None
     site: tuple[Count, Count] | None
     found_by: Literal["announcement", "operator"] | None
+    more_sites: dict[str, tuple[Count, Count]] = {}

@@ -17,9 +17,9 @@ from controller.config.config import Config
 from controller.config.current import CurrentSettings
 from controller.enrolment.enrolments import Bounds, Enrolments
 from controller.enrolment.listed import Listed
-from controller.enrolment.record import Enrolment, Site
+from controller.enrolment.record import Enrolment, Site, within
 from controller.loop.loop import Loop
-from controller.model import Host
+from controller.model import Host, endpoint
 from controller.refusals import Conflict, Invalid
 from controller.registry.registry import Registry
 from controller.registry.triggers import Trigger
@@ -27,6 +27,8 @@ from controller.wire import HostDecision, HostRequest
 from controller.wire.announcement import Announcement
 
 LOG = logging.getLogger("trainyard.hosts")
+CHECK_SECONDS, CHECK_FOR_SECONDS = 300.0, 30.0
+"""Once in the first time, have switches hand on announcements for the second: a host may have another cable by now."""
 LISTEN_SECONDS = 2.0
 """Tell switches so often whether hosts are looked for. They send a bounded number of packets in that time."""
 AT_ONCE = "at-once"
@@ -57,6 +59,7 @@ class HostChanges:
         self._change_dataplane = change_dataplane
         self._listen = listen
         self._listed: tuple[Config, Listed] | None = None
+        self._check_at = time.monotonic()
         self._thread: eventlet.greenthread.GreenThread | None = None
 
     @property
@@ -86,9 +89,11 @@ class HostChanges:
         settings = self._current.config.enrolment
         if settings is None:
             raise Conflict("the settings let no host enrol; an operator sets enrolment, or lists the host")
-        address = request.addresses[0]
-        if not settings.allows(address):
-            raise Invalid([("request.addresses.0", f"{address} is in none of the networks of hosts that may enrol")])
+        asked = request.addresses[:1] or request.links[0].addresses
+        if not any(map(settings.allows, asked)):
+            field = "request.addresses.0" if request.addresses else "request.links.0.addresses"
+            raise Invalid([(field, f"{asked[0]} is in none of the networks of hosts that may enrol")])
+        request = within(request, settings.allows)
         bounds = Bounds(settings.most_waiting, settings.most_waiting_per_address)
         enrolment = self.enrolments.ask(name, request, asked_from, self.listed, bounds)
         if enrolment.state == "pending" and self.why_not_at_once(enrolment, asked_from) is None:
@@ -144,14 +149,27 @@ class HostChanges:
         self._loop.trigger(Trigger.HOSTS, received_at)
 
     def announced(self, dpid: int, port: int, announcement: Announcement) -> None:
-        """A host has announced itself at a port of a switch. If it is looked for, that is where it is."""
-        found = self.enrolments.locate(announcement.secret, announcement.mac, Site(dpid, port), self.listed)
-        if found is None:
-            return
-        LOG.info("host %s has announced itself at %s", found.name, found.site)
-        if found.state == "approved":
+        """A host has announced itself at a port of a switch: that is where it is, unless an operator has said so."""
+        moves = self.enrolments.locate(announcement.secret, announcement.mac, Site(dpid, port), self.listed)
+        for host, interface, before, site in moves:
+            name = endpoint(host.name, interface)
+            if before is None:
+                LOG.info("host %s has announced itself at %s", name, site)
+            else:
+                LOG.warning("host %s has another cable: it was at %s, and is at %s", name, before, site)
+        if any(move.host.state == "approved" for move in moves):
             # In a thread of its own: it waits for the plan that is being made, and whoever reads a switch must not.
             eventlet.spawn_n(self._apply)
+
+    def check_soon(self) -> None:
+        """A port of a switch has changed, or a switch has come: a host may have another cable."""
+        self._check_at = time.monotonic()
+
+    def _is_checking(self, now: float) -> bool:
+        """Returns whether it is time to hear of hosts that are elsewhere by now."""
+        if now >= self._check_at + CHECK_FOR_SECONDS:
+            self._check_at = now + CHECK_SECONDS
+        return now >= self._check_at
 
     def _end_jobs(self, host: str, received_at: float, *, is_forced: bool) -> None:
         jobs = self._registry.jobs_on([host]).get(host, [])
@@ -178,7 +196,7 @@ class HostChanges:
         while True:
             try:
                 if self._current.config.enrolment is not None:
-                    self._listen(self.enrolments.are_looked_for)
+                    self._listen(self.enrolments.are_looked_for or self._is_checking(time.monotonic()))
             except Exception:  # a switch's fault must not end the look
                 LOG.exception("switches could not be told whether hosts are looked for")
             eventlet.sleep(LISTEN_SECONDS)

@@ -7,22 +7,26 @@ import time
 from collections.abc import Collection, Mapping
 from functools import partial
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import eventlet
 import eventlet.event
 import eventlet.tpool
 
+from controller.code_points import CodePoints
 from controller.config.current import CurrentSettings
 from controller.config.sections import Floors
+from controller.enforcement import Mode
 from controller.memo import Memo
-from controller.model import CLASS_DSCP
+from controller.model import Host
 from controller.pieces import Steps, whole
 from controller.refusals import NotFound, Unavailable
-from controller.rules.compiler import Mode
 from controller.rules.marking import AnyMark, FlowMark, PortMarks
+from controller.rules.own_dscps.host_jobs import HostJob, HostJobs
 from controller.steps import in_steps
-from controller.wire import HostPlan, Mark
+from controller.wire import HostJob as HostJobBody
+from controller.wire import HostPlan, InterfacePlan, Mark, ProtocolMark
 
 FIRST_PLAN_SECONDS = 5.0
 """Hold a request for a host's plan back for this long where there has been no plan yet."""
@@ -39,9 +43,10 @@ class _Source(NamedTuple):
 
     policy: str
     mode: Mode
-    classes: int
+    points: CodePoints
     floors: Floors
-    egress_bps: float
+    interfaces: tuple[Host, ...]
+    jobs: tuple[HostJob, ...]
     marks: tuple[AnyMark, ...]
 
 
@@ -52,10 +57,12 @@ class HostPlans:
         self._current = current
         self._is_paused = False
         self._epochs: dict[str, tuple[int, str]] = {
-            host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in current.hosts
+            host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in current.servers
         }
         self._sources: dict[str, _Source] = {}
         self._ports: Memo[tuple[tuple[str, int], ...], bytes] = Memo(1024)
+        self.earlier_agents: set[str] = set()
+        """The hosts whose agents do not understand plans in which jobs have DSCPs of their own."""
         self.first_plan_seconds = FIRST_PLAN_SECONDS
         self._ready = False
         self._is_closed = False
@@ -65,6 +72,13 @@ class HostPlans:
         """Answer all waiting agents with the present plan, and let no agent wait any more."""
         self._is_closed = True
         self._wake_waiting()
+
+    def heard_of(self, host: str, *, knows_job_dscps: bool) -> None:
+        """Note whether the agent of a host understands plans in which jobs have DSCPs of their own."""
+        if knows_job_dscps or host not in self._current.servers:
+            self.earlier_agents.discard(host)
+        else:
+            self.earlier_agents.add(host)
 
     def set_paused(self, is_paused: bool) -> None:
         """Have all agents take away what they have installed, or install it again; wakes those that wait."""
@@ -78,22 +92,25 @@ class HostPlans:
         marks: Mapping[str, tuple[AnyMark, ...]],
         hosts: Collection[str] | None = None,
         *,
+        jobs: HostJobs = MappingProxyType({}),
         degraded: bool = False,
     ) -> bool:
         """Replace the marks of ``hosts`` (None: all) by a new plan's; returns whether any host's plan has changed.
 
-        ``degraded``: switches match marks, whatever the settings say.
+        ``jobs`` are those of each host that have DSCPs of their own. ``degraded``: switches match marks, whatever the
+        settings say.
         """
-        config, known_hosts = self._current.config, self._current.hosts
-        mode: Mode = "marked" if degraded else config.mode
+        config, known_hosts = self._current.config, self._current.servers
+        mode: Mode = "marked" if degraded else config.enforcement.mode
+        points = config.code_points
         any_changed = self._forget_all_but(known_hosts)
         for number, host in enumerate(known_hosts if hosts is None else hosts):
             if number % _AT_ONCE == _AT_ONCE - 1:
                 eventlet.sleep(0)
             if host not in known_hosts:
                 continue  # a reload has removed it since this plan was made
-            rate = known_hosts[host].egress_bps
-            source = _Source(policy, mode, config.classes, config.floors, rate, marks.get(host, ()))
+            own = jobs.get(host, ())
+            source = _Source(policy, mode, points, config.floors, known_hosts[host], own, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue
             if len(source.marks) <= _FEW_MARKS:
@@ -115,13 +132,13 @@ class HostPlans:
         The plan is None where its tag is known. Raises NotFound for an unknown host, and Unavailable while there has
         been no plan: an empty one would remove the marks, which a restart must not disturb.
         """
-        hosts = self._current.hosts
+        hosts = self._current.servers
         if host not in hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(hosts)[:20]) or 'none'}")
         deadline = time.monotonic() + max(wait, 0.0 if self._ready else self.first_plan_seconds)
         while True:
             source = self._sources.get(host)
-            if host not in self._current.hosts:
+            if host not in self._current.servers:
                 raise NotFound(f"host {host} has been removed from the settings")
             if source is not None and (wait <= 0 or self._tag(host) != known):
                 break
@@ -158,16 +175,19 @@ class HostPlans:
         for host in gone:
             del self._sources[host]
             self._epochs.pop(host, None)
+            self.earlier_agents.discard(host)
         return bool(gone)
 
     def _digest(self, host: str, source: _Source) -> str:
         """Returns the digest that distinguishes plans. A job's ports are the same for many hosts, and digested once."""
         flow_marks = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
         plan = _plan(host, source, 0, whole(_on_the_wire(flow_marks)))
-        digest = hashlib.sha256(plan.model_dump_json(exclude={"paused"}).encode())
+        digest = hashlib.sha256(plan.model_dump_json(exclude=plan.as_absent() | {"paused"}).encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
-                digest.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
+                # Marks of TCP have the digest of earlier versions, so that an update changes no host's epoch.
+                protocol = () if mark.protocol == "tcp" else (mark.protocol,)
+                digest.update(repr((mark.job, mark.service_class, mark.dscp, *protocol)).encode())
                 digest.update(self._ports.get(mark.ends, partial(_digest_of, mark.ends)))
         return digest.hexdigest()[:32]
 
@@ -178,11 +198,27 @@ def _plan(host: str, source: _Source, epoch: int, marks: tuple[Mark, ...]) -> Ho
         epoch=epoch,
         policy=source.policy,
         mode=source.mode,
-        class_dscp=CLASS_DSCP[: source.classes],
+        class_dscp=source.points.classes,
+        acknowledgement_dscp=source.points.acknowledgements,
+        other_dscp=source.points.other,
+        # A program may set the DSCP of its own job, as a NIC with RDMA and a tunnel do.
+        exclusive_dscp=tuple(sorted(source.points.exclusive - {job.dscp for job in source.jobs})),
         class_floor=source.floors.job_class,
         other_floor=source.floors.other,
-        egress_bps=source.egress_bps,
-        marks=marks,
+        egress_bps=sum(host.egress_bps for host in source.interfaces),
+        interfaces=_trees(source.interfaces),
+        jobs=tuple(HostJobBody(**job._asdict()) for job in source.jobs),
+        marks=tuple(mark for mark in marks if not isinstance(mark, ProtocolMark)),
+        protocol_marks=tuple(mark for mark in marks if isinstance(mark, ProtocolMark)),
+    )
+
+
+def _trees(hosts: tuple[Host, ...]) -> tuple[InterfacePlan, ...]:
+    """Returns the interfaces of a server that has several, as far as their names are known."""
+    if len(hosts) == 1:
+        return ()
+    return tuple(
+        InterfacePlan(name=host.interface, egress_bps=host.egress_bps) for host in hosts if host.interface is not None
     )
 
 
@@ -195,16 +231,19 @@ def _on_the_wire(marks: tuple[AnyMark, ...]) -> Steps[tuple[Mark, ...]]:
     each = chain.from_iterable(mark.each() if isinstance(mark, PortMarks) else (mark,) for mark in marks)
     converted: list[Mark] = []
     while step := tuple(islice(each, _MARKS_A_STEP)):
-        converted += [
-            Mark(
-                job=mark.job,
-                service_class=mark.service_class,
-                dscp=mark.dscp,
-                local_port=mark.local_port,
-                remote=mark.remote,
-                remote_port=mark.remote_port,
-            )
-            for mark in step
-        ]
+        converted += map(as_mark, step)
         yield
     return tuple(converted)
+
+
+def as_mark(mark: FlowMark) -> Mark:
+    """Returns a mark in the form of the API."""
+    parts: dict[str, Any] = {
+        "job": mark.job,
+        "service_class": mark.service_class,
+        "dscp": mark.dscp,
+        "local_port": mark.local_port,
+        "remote": mark.remote,
+        "remote_port": mark.remote_port,
+    }
+    return Mark(**parts) if mark.protocol == "tcp" else ProtocolMark(**parts, protocol=mark.protocol)

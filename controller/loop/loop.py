@@ -10,68 +10,36 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Protocol
 
 import eventlet
 import eventlet.event
-import eventlet.tpool
 
 from controller.config.config import Config
 from controller.config.current import CurrentSettings
-from controller.dataplane.values import Applied, SwitchStatus
+from controller.dataplane.values import Applied
+from controller.endpoints.servers import Servers
 from controller.journal.store import Batch, Store, put
-from controller.loop.exclusive import Exclusive
-from controller.loop.gates import GatedNetwork, Gates
+from controller.loop.gates import Gates
 from controller.loop.host_plans import HostPlans
 from controller.loop.latencies import Latencies
 from controller.loop.metrics import Metrics
+from controller.loop.network import Network
 from controller.loop.plan_record import ID, KIND, REFUSED_ID, read_last, to_text
+from controller.loop.planning import HostSides, Planning
 from controller.loop.run_settings import RunSettings, policy_field
-from controller.model import Snapshot, Switch
-from controller.ordering.classes import Assign
+from controller.model import Snapshot
 from controller.pieces import Steps
-from controller.planner import CompileRules, Plan, plan
+from controller.planner import CompileRules, Plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry.registry import Registry
 from controller.registry.triggers import Trigger
-from controller.rules.compiler import Rule
-from controller.rules.fabric import routes
-from controller.rules.marking import AnyMark, marks
-from controller.rules.table_budget import Fitted, Step, TableBudget
 from controller.steps import in_steps
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
-Marks = Mapping[str, tuple[AnyMark, ...]]
 COALESCE_SECONDS = 0.01
 """Wait this long after a trigger for others, which then share the plan."""
-
-
-class Network(GatedNetwork, Protocol):
-    """The part of the dataplane that the loop uses; see ``controller.dataplane.plane.Dataplane``."""
-
-    def switches(self) -> tuple[Switch, ...]:
-        """Returns the switches that are ready for rules."""
-
-    def apply(self, rules: frozenset[Rule]) -> Applied:
-        """Make the switches hold exactly these rules."""
-
-    def set_paused(self, is_paused: bool) -> None:
-        """Keep the switches' gates closed from the next renewal on, or open again."""
-
-    def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call ``listener`` when a switch comes or goes."""
-
-    def status(self) -> tuple[SwitchStatus, ...]:
-        """Returns the status of every switch."""
-
-    def class_bytes(self) -> dict[tuple[int, int | None], int]:
-        """Returns bytes by switch and class."""
-
-    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
-        """Returns bytes by switch and port, and by class; without ``anew`` those that are known already."""
 
 
 class Loop:
@@ -94,14 +62,14 @@ class Loop:
         self._store = store
         self._metrics = metrics
         self._clock = clock
-        self._compile = compile_rules
         self.settings = RunSettings(current.config, store)
         registry.period_seconds = self.settings.period_seconds
         last = read_last(store)
         self.plan: Plan | None = last.plan() if last is not None else None
+        self.planning = Planning(registry, dataplane, current, self.settings, clock=clock, compile_rules=compile_rules)
         # The policy goes on from the newest plan: its memory holds time, and some switches hold this plan.
         refused = read_last(store, REFUSED_ID)
-        self._made: Plan | None = refused.plan() if refused is not None else self.plan
+        self.planning.made = refused.plan() if refused is not None else self.plan
         self.snapshot: Snapshot | None = None
         self.epoch: int = last.epoch if last is not None else 0
         self.host_plans = HostPlans(current, last.host_epochs if last is not None else {})
@@ -111,10 +79,6 @@ class Loop:
         """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
         self._triggers: list[tuple[str, float]] = []
         self._latencies = Latencies(metrics)
-        self._exclusive = Exclusive()
-        self._budget = TableBudget(current.config.table_budget)
-        self.fitted: Fitted | None = None
-        """The flows of the newest plan, and how switches distinguish them."""
         self._wake = eventlet.event.Event()
         self._gates = Gates(dataplane, lambda: self.settings.period_seconds, metrics)
         self._threads: list[eventlet.greenthread.GreenThread] = []
@@ -163,7 +127,7 @@ class Loop:
 
         def follow() -> None:
             self.settings.follow_file(config, policy)
-            self._budget.budget = config.table_budget
+            self.planning.budget.budget = config.table_budget
             self._follow_settings()
             self.trigger(Trigger.SETTINGS, time.monotonic())
 
@@ -171,7 +135,7 @@ class Loop:
 
     def between_plans(self, act: Callable[[], None]) -> None:
         """Call ``act`` while no plan is being made. Raises what it raises."""
-        self._exclusive.run(act)
+        self.planning.between_plans(act)
 
     def _follow_settings(self) -> None:
         self._registry.period_seconds = self.settings.period_seconds
@@ -183,29 +147,12 @@ class Loop:
         """Hand on whether all is paused. The gates follow when they are woken next."""
         is_paused = self.settings.is_paused
         self._dataplane.set_paused(is_paused)
-        self.host_plans.set_paused(is_paused or "host" not in self._current.config.enforce)
-
-    def dry_run(
-        self, policy: Policy, change: Callable[[Snapshot], Snapshot] = lambda known: known
-    ) -> tuple[Plan, Snapshot]:
-        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises.
-
-        ``change`` returns what the plan is made of, from what is known. It is pure.
-        """
-
-        def act() -> tuple[Plan, Snapshot]:
-            snapshot = change(self._take_snapshot())
-            made: Plan = eventlet.tpool.execute(
-                plan, snapshot, self._made, policy=policy, assign=self._current.config.assign
-            )
-            return made, snapshot
-
-        return self._exclusive.run(act)
+        self.host_plans.set_paused(is_paused or not self._current.config.enforcement.hosts)
 
     def _try(self, policy: Policy, field: str) -> None:
         """Raises Invalid, with ``field``, for a policy that would stop every plan: it fails on what is known now."""
         try:
-            self.dry_run(policy)
+            self.planning.dry_run(policy)
         except Exception as error:
             problem = f"policy {policy.name} fails on the present jobs: {type(error).__name__}: {error}"
             raise Invalid([(field, problem)]) from error
@@ -218,42 +165,6 @@ class Loop:
     def classes(self) -> Mapping[str, int]:
         """The classes in force; empty before the first plan."""
         return self.plan.classes if self.plan is not None else {}
-
-    def _take_snapshot(self) -> Snapshot:
-        in_steps(self._registry.expire_in_steps())
-        switches = self._dataplane.switches()
-        known = in_steps(
-            self._registry.snapshot_in_steps(
-                self._clock(),
-                classes=self._current.config.classes,
-                period=self.settings.period_seconds,
-                switches=switches,
-            )
-        )
-        ready = [switch.dpid for switch in switches]
-        computed = self._current.config.forwarding == "paths"
-        return replace(known, routes=routes(known.hosts, self._current.config.links, ready, computed=computed))
-
-    def _note_fit(self, fitted: Fitted) -> None:
-        """Remember how the flows fit into the switches' tables, and log a change of that."""
-        before, self.fitted = self.fitted, fitted
-        if fitted.step is not (before.step if before is not None else Step.LINKS):
-            LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.distinction)
-
-    @property
-    def distinction(self) -> str:
-        """How switches distinguish the jobs' flows now, in a sentence."""
-        if self.fitted is None or self.fitted.step is Step.LINKS:
-            return "switches have a rule for each of the jobs' flows"
-        need = f"the jobs' flows need {self.fitted.needs} rules at a switch, table_budget is {self._budget.budget}"
-        if self.fitted.step is Step.PAIRS:
-            return f"{need}: all traffic between two hosts is a job's where only this job talks there"
-        return f"{need}: switches look at the hosts' marks alone, as in mode marked"
-
-    @property
-    def degraded(self) -> str | None:
-        """Why switches match marks although the settings say otherwise; None: they do not."""
-        return self.distinction if self.fitted is not None and self.fitted.step is Step.MARKED else None
 
     def _run(self) -> None:
         due = time.monotonic()
@@ -279,11 +190,9 @@ class Loop:
                 self._say(f"{type(error).__name__}: {error}", error)
 
     def _turn(self, triggers: list[tuple[str, float]]) -> None:
-        began, snapshot, fitted, new, new_marks = self._exclusive.run(self._next)
-        if fitted is not None:
-            self._note_fit(fitted)
-        self._made = new
-        self._metrics.plan_seconds.observe(time.monotonic() - began)
+        planned = self.planning.make_next()
+        snapshot, new, sides = planned.snapshot, planned.plan, planned.sides
+        self._metrics.plan_seconds.observe(time.monotonic() - planned.began)
         self._registry.set_watch(new.ordering.watch, snapshot.now)
         try:
             applied = self._dataplane.apply(new.rules)
@@ -293,37 +202,21 @@ class Loop:
         # The hosts come after the switches: answers to waiting agents must not delay the barrier's reply.
         if applied.errors:
             self._latencies.measure(triggers, applied)
-            self._hold_back(new, new_marks, snapshot, applied)
+            self._hold_back(new, sides, snapshot, applied)
             raise SwitchError("; ".join(applied.errors))
         self._latencies.measure(triggers, applied)
-        self._put_in_force(new, new_marks, snapshot)
+        self._put_in_force(new, sides, snapshot)
 
-    def _next(self) -> tuple[float, Snapshot, Fitted | None, Plan, Marks]:
-        """Returns when the next plan was begun, its snapshot, how its flows fit, the plan, and its marks."""
-        began = time.monotonic()
-        budget = self._budget if self._current.config.mode != "marked" else None
-        known = self._take_snapshot()
-        made = eventlet.tpool.execute(
-            _plan_and_mark,
-            known,
-            budget,
-            self._made,
-            self.settings.policy,
-            compile_rules=self._compile,
-            assign=self._current.config.assign,
-        )
-        return began, *made
-
-    def _put_in_force(self, new: Plan, new_marks: Marks, snapshot: Snapshot) -> None:
+    def _put_in_force(self, new: Plan, sides: HostSides, snapshot: Snapshot) -> None:
         """Put a plan in force that every switch has applied: the hosts mark by it, and a restart begins with it."""
         old = self.plan
         self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
-        self.host_plans.update(new.ordering.policy, new_marks, degraded=snapshot.degraded)
+        self.host_plans.update(new.ordering.policy, sides.marks, jobs=sides.jobs, degraded=snapshot.degraded)
         self._store.put(KIND, ID, in_steps(self._record(new)))
         self._store.remove(KIND, REFUSED_ID)
 
-    def _hold_back(self, new: Plan, new_marks: Marks, snapshot: Snapshot, applied: Applied) -> None:
+    def _hold_back(self, new: Plan, sides: HostSides, snapshot: Snapshot, applied: Applied) -> None:
         """Handle a plan that a switch has refused: the last plan that all switches applied stays in force.
 
         Both ends of a link must serve the same order. So the hosts at switches that applied the new plan mark by it,
@@ -332,13 +225,16 @@ class Loop:
         self.refusals = applied.errors
         self._store.put(KIND, REFUSED_ID, in_steps(self._record(new)))
         accepting = {change.dpid for change in applied.per_switch if not change.errors}
-        followers = {name for name, host in snapshot.hosts.items() if host.switch in accepting}
+        followers = {host.server for host in snapshot.hosts.values() if host.switch in accepting}
         if followers:
-            self.host_plans.update(new.ordering.policy, new_marks, followers, degraded=snapshot.degraded)
+            self.host_plans.update(
+                new.ordering.policy, sides.marks, followers, jobs=sides.jobs, degraded=snapshot.degraded
+            )
         if self.plan is not None:
             known = {job: k for job, k in self.plan.classes.items() if k < snapshot.classes}
-            old_marks = marks(snapshot, known)
-            self.host_plans.update(self.plan.ordering.policy, old_marks, snapshot.hosts.keys() - followers)
+            old = self.planning.sides_of(snapshot, known)
+            others = Servers(snapshot.hosts).keys() - followers
+            self.host_plans.update(self.plan.ordering.policy, old.marks, others, jobs=old.jobs)
             self._store.put(KIND, ID, in_steps(self._record(self.plan)))
 
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
@@ -361,27 +257,9 @@ class Loop:
     def _dump(self, batch: Batch) -> Steps[None]:
         if self.plan is not None:
             put(batch, KIND, ID, (yield from self._record(self.plan)))
-        if self._made is not None and self._made is not self.plan:
-            put(batch, KIND, REFUSED_ID, (yield from self._record(self._made)))
-
-
-def _plan_and_mark(
-    known: Snapshot,
-    budget: TableBudget | None,
-    previous: Plan | None,
-    policy: Policy,
-    *,
-    compile_rules: CompileRules,
-    assign: Assign,
-) -> tuple[Snapshot, Fitted | None, Plan, Marks]:
-    """Returns the snapshot with as many flows as fit into the switches, how they fit, the plan, and its marks.
-
-    ``budget`` of None: switches need no rules for flows.
-    """
-    fitted = budget.fit(known, time.monotonic()) if budget is not None else None
-    snapshot = fitted.snapshot if fitted is not None else known
-    made = plan(snapshot, previous, policy=policy, compile_rules=compile_rules, assign=assign)
-    return snapshot, fitted, made, marks(snapshot, made.classes)
+        made = self.planning.made
+        if made is not None and made is not self.plan:
+            put(batch, KIND, REFUSED_ID, (yield from self._record(made)))
 
 
 class SwitchError(RuntimeError):

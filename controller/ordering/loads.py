@@ -131,11 +131,13 @@ class PortNumbers:
     def used_by(self, job: Job) -> Ints:
         """Returns the ports that a job's demand and its traffic cross; traffic of an unknown host is left out."""
         used = self._with(job.flows, self.bytes_of(job)[0])
-        if job.listeners.ends:
-            used = np.union1d(
-                used, self.listeners.get(job.listeners, lambda: self._crossed_to_listeners(job.listeners))
-            )
+        for listeners in (job.listeners, job.udp_listeners):
+            if listeners.ends:
+                used = np.union1d(used, self._used_by_listeners(listeners))
         return self._with(job.found, used)
+
+    def _used_by_listeners(self, listeners: Listeners) -> Ints:
+        return self.listeners.get(listeners, lambda: self._crossed_to_listeners(listeners))
 
     def _with(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
         """Returns the loaded ports and those that flows cross."""

@@ -6,80 +6,127 @@ only then can the tuner choose which trials continue. Ordering by stages is with
 completion time.
 
 [ours] A stage is one merged coflow: its load at a port is the sum over its live jobs and all iterations that they have
-left. BSSI orders the stages, each with weight 1. Within a stage the job with the most time left goes first, because the
-slowest job decides when the stage ends. A job without a stage is a stage of its own. For this model (no release times)
-BSSI is within 4 times the optimum. Cost: BSSI over the stages, O(n log n) within them.
+left. Within a stage the job with the most time left goes first, because the slowest job decides when the stage ends. A
+job without a stage is a stage of its own.
+
+[ours] Rungs with a barrier follow each other, so the completion times of a search's rungs add up to the time of the
+search, and a search with little to come should go first. So a stage counts with the rungs to come (``horizon``
+``study``): the stage goes first whose busiest port is done first with both. The job tells how many rungs there are, or
+they are reckoned: of a stage of n trials one in ``eta`` goes on each time. Each rung to come sends as much as this one.
+The policy remembers how many trials a stage began with, and what they sent.
+
+With ``horizon`` ``stage`` BSSI orders the stages by what their own jobs send, each with weight 1. For that model (no
+release times) it is within 4 times the optimum. Cost: O(n log n), and BSSI over the stages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
+
 import numpy as np
 
-from controller.model import Ordering, Snapshot
+from controller.model import Job, Ordering, Snapshot
 from controller.ordering.bssi import bssi
-from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, summed
+from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.policies.base import Policy, next_look
+from controller.policies.parts.options import Choice, Number
+from controller.policies.parts.stages import begun, merged, rungs_to_come, stages
+from controller.quantities import duration
+
+_HORIZON = Choice(("stage", "study"))
+_ETA = Number(1.5, 1e3)
+
+
+class _Ahead(NamedTuple):
+    """How many rungs follow each stage, for how many seconds they load their busiest port, and what is remembered."""
+
+    rungs: Sequence[int]
+    seconds: Floats
+    memory: Mapping[str, float]
 
 
 class Beamer(Policy):
-    """BSSI orders the stages; in a stage the job with the most time left goes first."""
+    """The stage goes first whose search has least to send; in a stage the job with the most time left."""
 
     name = "beamer"
+
+    def __init__(
+        self,
+        *,
+        horizon: Annotated[
+            str,
+            _HORIZON,
+            "What orders the stages. study: what is left of each with the rungs of its study to come, the least first. "
+            "stage: BSSI over what their own jobs have left.",
+        ] = "study",
+        eta: Annotated[
+            float, _ETA, "One trial in so many goes on to the next rung. It counts where no job tells the rungs left."
+        ] = 3.0,
+    ) -> None:
+        self.horizon = _HORIZON.check("horizon", horizon)
+        self.eta = _ETA.check("eta", eta)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Orders the stages, then the jobs of each stage."""
         one_iteration = load_matrix(snapshot)
-        left = loads_left(snapshot, one_iteration)
         members, names = stages(snapshot)
-        stage_loads = merged(left, members)
-        stage_seconds = stage_loads.bottlenecks()
-        bottlenecks = one_iteration.bottlenecks()
-        seconds = [
-            job.iterations_left * (job.compute_seconds + bottleneck)
-            for job, bottleneck in zip(snapshot.jobs, bottlenecks.tolist(), strict=True)
-        ]
+        loads = merged(loads_left(snapshot, one_iteration), members)
+        left = loads.bottlenecks()
+        if self.horizon == "study":
+            ahead = self._ahead(snapshot, one_iteration, members, names, previous.memory if previous else {})
+            stage_order = np.argsort(left + ahead.seconds, kind="stable").tolist()
+        else:
+            ahead = _Ahead([0] * len(members), np.zeros(len(members)), {})
+            stage_order = list(bssi(loads, np.ones(len(members))).order)
+        seconds = _seconds_left(snapshot, one_iteration)
         bands: list[tuple[str, ...]] = []
         reasons: dict[str, str] = {}
-        for position, stage in enumerate(bssi(stage_loads, np.ones(len(members))).order, 1):
+        for position, stage in enumerate(stage_order, 1):
             jobs = sorted(members[stage], key=lambda j: (-seconds[j], snapshot.jobs[j].arrival))
-            stage_text = f"stage {names[stage]}" if names[stage] is not None else "a stage of its own"
-            stage_text += (
-                f", number {position} of {len(members)} so that stages end early on average: "
-                f"{stage_seconds[stage]:.4g} s left at its busiest port"
-            )
+            text = f"stage {names[stage]}" if names[stage] is not None else "a stage of its own"
+            text += f", number {position} of {len(members)} so that stages end early on average: "
+            text += _left_text(left[stage], ahead.seconds[stage], ahead.rungs[stage])
             for rank, j in enumerate(jobs, 1):
                 bands.append((snapshot.jobs[j].id,))
-                in_stage = f"; {rank} of {len(jobs)} in it by {seconds[j]:.4g} s left (highest goes first)"
-                reasons[snapshot.jobs[j].id] = stage_text + (in_stage if len(jobs) > 1 else "")
-        return Ordering(self.name, tuple(bands), reasons, until=next_look(snapshot))
+                in_stage = f"; {rank} of {len(jobs)} in it by {duration(seconds[j])} left (highest goes first)"
+                reasons[snapshot.jobs[j].id] = text + (in_stage if len(jobs) > 1 else "")
+        return Ordering(self.name, tuple(bands), reasons, memory=ahead.memory, until=next_look(snapshot))
+
+    def _ahead(
+        self,
+        snapshot: Snapshot,
+        one_iteration: LoadMatrix,
+        members: Sequence[Sequence[int]],
+        names: Sequence[str | None],
+        memory: Mapping[str, float],
+    ) -> _Ahead:
+        """Returns what follows each stage. A rung has the iterations of its longest job."""
+        began, remembered = begun(members, names, one_iteration, memory)
+        rungs: list[int] = []
+        seconds: list[float] = []
+        for positions, name, stage in zip(members, names, began, strict=True):
+            jobs = [snapshot.jobs[j] for j in positions]
+            rungs.append(0 if name is None else self._rungs_after(jobs, stage.trials))
+            iterations = max(job.iterations_total or job.iterations_left for job in jobs)
+            seconds.append(rungs[-1] * iterations * stage.seconds)
+        return _Ahead(rungs, np.array(seconds, dtype=float), remembered)
+
+    def _rungs_after(self, jobs: Sequence[Job], trials: int) -> int:
+        """Returns how many rungs follow a stage that began with so many trials, as its jobs tell or as is usual."""
+        told = [job.rungs_left for job in jobs if job.rungs_left is not None]
+        return max(told) if told else rungs_to_come(trials, self.eta)
 
 
-def stages(snapshot: Snapshot) -> tuple[list[list[int]], list[str | None]]:
-    """Returns the stages as positions of jobs, in the order of their first jobs, and their names.
-
-    The name of a stage that is not declared is None.
-    """
-    declared = {job: stage.id for stage in snapshot.stages for job in stage.jobs}
-    number: dict[tuple[str | None, int], int] = {}
-    members: list[list[int]] = []
-    names: list[str | None] = []
-    for j, job in enumerate(snapshot.jobs):
-        stage = declared.get(job.id, job.stage)
-        key = (stage, -1) if stage is not None else (None, j)
-        if key not in number:
-            number[key] = len(members)
-            members.append([])
-            names.append(stage)
-        members[number[key]].append(j)
-    return members, names
+def _seconds_left(snapshot: Snapshot, one_iteration: LoadMatrix) -> list[float]:
+    """Returns how long each job would still take alone on the network."""
+    bottlenecks = one_iteration.bottlenecks().tolist()
+    return [
+        job.iterations_left * (job.compute_seconds + bottleneck)
+        for job, bottleneck in zip(snapshot.jobs, bottlenecks, strict=True)
+    ]
 
 
-def merged(left: LoadMatrix, members: list[list[int]]) -> LoadMatrix:
-    """Returns one row for each stage: the sum of its jobs' loads at each port."""
-    stage_of = np.zeros(left.jobs, dtype=np.int64)
-    for number, jobs in enumerate(members):
-        stage_of[jobs] = number
-    key, where = np.unique(stage_of[left.row_of_entry()] * max(left.ports, 1) + left.port, return_inverse=True)
-    start = np.searchsorted(key, np.arange(len(members) + 1) * max(left.ports, 1)).astype(np.int64)
-    seconds = summed(where.reshape(-1), left.seconds, len(key))
-    return LoadMatrix(start, key % max(left.ports, 1), seconds, left.ports)
+def _left_text(left: float, ahead: float, rungs: int) -> str:
+    text = f"{duration(left)} left at its busiest port"
+    return f"{text}, {duration(left + ahead)} with the {rungs} rung{'s' * (rungs > 1)} to come" if rungs else text

@@ -16,6 +16,7 @@ import numpy as np
 from controller.model import Job, Ordering, Role, Snapshot
 from controller.ordering.loads import load_matrix
 from controller.policies.base import Policy
+from controller.quantities import duration
 
 
 class Crux(Policy):
@@ -44,7 +45,7 @@ def _reason(intensity: float, work: float, link: float) -> str:
         return "sends nothing, so it delays no other job (highest GPU intensity goes first)"
     return (
         f"computes {intensity:.4g} GPU-seconds for each second of its busiest port (highest goes first): "
-        f"{work:.4g} GPU-seconds and {link:.4g} s in an iteration"
+        f"{work:.4g} GPU-seconds and {duration(link)} in an iteration"
     )
 
 

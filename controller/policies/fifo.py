@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from controller.model import Ordering, Snapshot
 from controller.policies.base import DependsOn, Policy
+from controller.quantities import duration
 
 
 class Fifo(Policy):
@@ -22,7 +23,7 @@ class Fifo(Policy):
             policy=self.name,
             bands=tuple((job.id,) for job in jobs),
             reasons={
-                job.id: f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago, number {i} of {len(jobs)} "
+                job.id: f"arrived {duration(max(snapshot.now - job.arrival, 0.0))} ago, number {i} of {len(jobs)} "
                 "(earliest goes first)"
                 for i, job in enumerate(jobs, 1)
             },

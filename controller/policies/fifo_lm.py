@@ -20,6 +20,7 @@ from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
 from controller.ordering.service import sent_bytes
 from controller.policies.base import Policy
 from controller.policies.parts.options import Number
+from controller.quantities import duration
 
 _SIZES = "sizes:"
 _COUNTED = "counted:"
@@ -60,7 +61,7 @@ class FifoLm(Policy):
                 reason = f"served beside {bands[-1][-1]}, which came before it and is heavy"
                 bands[-1].append(job.id)
             else:
-                reason = f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago (earliest goes first)"
+                reason = f"arrived {duration(max(snapshot.now - job.arrival, 0.0))} ago (earliest goes first)"
                 bands.append([job.id])
             sent = sent_bytes(job)
             joins = sent > threshold

@@ -16,7 +16,8 @@ or 95 % of the converged accuracy.
    ``weight_95`` times as much as reaching 90 %, and the end of the run ``weight_end`` times, so a job's index falls as
    it becomes more certain that the job has passed its targets. The job with the highest index goes first.
    A job that declares a target is judged by the time to that value instead of by reaching 90 %, unless it cannot be
-   reached (``controller.policies.parts.aims``). Then the end of the run counts ``weight_end_target`` times as much.
+   reached, or was crossed before it was declared (``controller.policies.parts.aims``). Then the end of the run counts
+   ``weight_end_target`` times as much.
    Where earlier runs of a job's family predict each other, the chances go by them too (``controller.curves.earlier``).
 3. A job with fewer than 3 reports has the index of the prior, or that of the earlier runs of its family. It is
    1 / its attained service where that is less, so a job that never reports gains nothing. If its length is not
@@ -60,7 +61,18 @@ from controller.policies.parts.ageing import age
 from controller.policies.parts.aims import Aim
 from controller.policies.parts.options import MOST, Choice, Number, Whole
 from controller.policies.parts.predictions import predictions
-from controller.policies.parts.reasons import COST, GAIN, LEFT, TO_TARGET, USED, promoted_reason, reason
+from controller.policies.parts.reasons import (
+    COST,
+    GAIN,
+    LEFT,
+    TO_TARGET,
+    USED,
+    iterations,
+    neighbours,
+    promoted_reason,
+    reason,
+)
+from controller.quantities import duration, percent
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))
@@ -72,7 +84,7 @@ _PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
-_PAST_BOTH = f"it is past {TARGETS[-1].fraction:.0%} of convergence"
+_PAST_BOTH = f"it is past {percent(TARGETS[-1].fraction)} of convergence"
 
 
 class Standing(NamedTuple):
@@ -155,7 +167,12 @@ class Jpas(Policy):
         judged = aims.judged(snapshot.jobs, remembered)
         known = fits(judged, earlier)
         judged_by = {
-            job.id: aims.aim(job, fitted, remembered.get(job.id))
+            job.id: aims.aim(
+                job,
+                fitted,
+                remembered.get(job.id),
+                in_time=aims.is_in_time(job, memory, is_known=_KEPT + job.id in memory),
+            )
             for job, fitted in zip(snapshot.jobs, known, strict=True)
         }
         service = self._service(snapshot, bottlenecks, known)
@@ -172,8 +189,9 @@ class Jpas(Policy):
         }
         order = sorted(standings, key=lambda job: (standings[job].tier, kept[job]))
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
+        beside = neighbours(order, {name: standing.tier for name, standing in standings.items()}, kept)
         reasons = {
-            job: reason(standing.counted, kept[job], jobs[job].weight, standing.why)
+            job: reason(standing.counted, kept[job], jobs[job].weight, standing.why, beside.get(job, ""))
             for job, standing in standings.items()
         }
         if aged.promoted is not None:
@@ -185,6 +203,7 @@ class Jpas(Policy):
             memory={
                 **aged.memory,
                 **aims.to_memory({job: own.crossing for job, own in judged_by.items() if own.crossing is not None}),
+                **aims.open_targets(snapshot.jobs, known, judged_by),
                 **{_PASSED + job: float(targets) for job, targets in passed.items() if targets},
                 **{_KEPT + job: seconds for job, seconds in kept.items()},
             },
@@ -192,7 +211,7 @@ class Jpas(Policy):
             until=snapshot.now + snapshot.period,
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
             predictions={
-                job.id: predictions(job, fitted)
+                job.id: predictions(job, fitted, None if judged_by[job.id].is_declared else passed[job.id])
                 for job, fitted in zip(judged, known, strict=True)
                 if fitted is not None
             },
@@ -254,7 +273,7 @@ class Jpas(Policy):
                 return Standing(0, expected, COST, f"it is new, so this is estimated from {what}")
             return by_service
         if used < self.new_job_seconds:
-            why = f"it is new, so it goes before jobs that are not until it has used {self.new_job_seconds:g} s"
+            why = f"it is new, so it goes before jobs that are not until it has used {duration(self.new_job_seconds)}"
             return Standing(NEW, used, USED, why)
         return by_service
 
@@ -262,7 +281,9 @@ class Jpas(Policy):
         left = case.per_iteration * case.job.iterations_left
         why = _past(case.job, case.aim)
         if self.variant == "index":
-            return Standing(0, self._index_seconds(case, fitted), COST, f"{why}, {left:.1f} s of that port to its end")
+            worth = f"{self._weight_of_end(case):g} of a milestone"
+            why = f"{why}, so its end counts: {duration(left)} of that port for {worth}"
+            return Standing(0, self._index_seconds(case, fitted), COST, why)
         return Standing(PAST, left, LEFT, f"{why}, so it goes behind jobs that are not")
 
     def _before_target(self, case: _Case, fitted: fit.Fit) -> Standing:
@@ -277,15 +298,15 @@ class Jpas(Policy):
             return _by_service(used, why, tier, metric)
         seconds = per_iteration * left
         why = (
-            f"{note}next is {what} ({job.metric.name} {metric:.4g}) in {left:.0f} iterations "
-            f"({low:.0f} to {high:.0f}), {seconds:.1f} s of that port"
+            f"{note}by its curve, the next is {what} ({job.metric.name} {metric:.4g}) in {iterations(left)} "
+            f"({low:.0f} to {high:.0f}), {duration(seconds)} of that port"
         )
         if self.variant == "median":
             return Standing(tier, seconds, TO_TARGET, why, metric)
         if self.variant == "gain":
             latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), metric)
             gain = max(abs(metric - latest) / max(abs(metric), 1e-12), 1e-6)
-            return Standing(tier, seconds / gain, GAIN, f"{why}, {gain:.1%} of the target to gain", metric)
+            return Standing(tier, seconds / gain, GAIN, f"{why}, {percent(gain, 1)} of the target to gain", metric)
         runs = f", by {case.earlier.count} earlier runs" if case.earlier is not None and fitted.by_family else ""
         return Standing(0, self._index_seconds(case, fitted), COST, f"{why}{runs}", metric)
 
@@ -296,9 +317,12 @@ class Jpas(Policy):
         declared = case.aim.declared
         rates = (first if declared is None else declared.rate, *others)
         total = sum(weight * rate for weight, rate in zip(weights, rates, strict=True))
-        end = self.weight_end_target if case.aim.is_declared else self.weight_end
-        total += end / max(case.job.iterations_left, 1.0)
+        total += self._weight_of_end(case) / max(case.job.iterations_left, 1.0)
         return case.per_iteration / max(total, _LEAST_INDEX)
+
+    def _weight_of_end(self, case: _Case) -> float:
+        """Returns what the end of the run counts against reaching 90 %, or the target that the job declares."""
+        return self.weight_end_target if case.aim.is_declared else self.weight_end
 
 
 def _next_target(job: Job, fitted: fit.Fit, aim: Aim, passed: int) -> tuple[fit.Estimate, float, str]:
@@ -306,7 +330,7 @@ def _next_target(job: Job, fitted: fit.Fit, aim: Aim, passed: int) -> tuple[fit.
     if aim.declared is not None and job.target is not None:
         return aim.declared.iteration, job.target, "its target"
     target = fitted.targets[passed]
-    return target.iteration, target.metric, f"{target.fraction:.0%} of convergence"
+    return target.iteration, target.metric, f"{percent(target.fraction)} of convergence"
 
 
 def _past(job: Job, aim: Aim) -> str:

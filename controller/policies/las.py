@@ -19,6 +19,7 @@ from controller.ordering.loads import load_matrix
 from controller.ordering.service import attained
 from controller.policies.base import Policy
 from controller.policies.parts.options import Number
+from controller.quantities import duration
 
 _LATE = 0.02
 """Where plans are made only when needed, a job moves down at most this late, as a share of its band's end."""
@@ -56,8 +57,9 @@ class Las(Policy):
             policy=self.name,
             bands=tuple(tuple(bands[band]) for band in sorted(bands)),
             reasons={
-                job: f"has used {used:.2f} s of its busiest port : it shares with jobs from "
-                f"{ends[job] / self.factor if band_of[job] else 0.0:.2f} s to {ends[job]:.2f} s (lowest goes first)"
+                job: f"has used {duration(used)} of its busiest port: it shares with jobs from "
+                f"{duration(ends[job] / self.factor if band_of[job] else 0.0)} to {duration(ends[job])} "
+                "(lowest goes first)"
                 for job, used in used_by.items()
             },
             until=snapshot.now + self._unchanged_seconds(band_of, used_by),

@@ -14,6 +14,7 @@ import numpy as np
 from controller.model import Ordering, Snapshot
 from controller.ordering.loads import load_matrix
 from controller.policies.base import Policy, next_look
+from controller.quantities import duration
 
 
 class Sebf(Policy):
@@ -31,7 +32,7 @@ class Sebf(Policy):
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in order),
             reasons={
-                job.id: f"its busiest port needs {need:.4g} s for what is left (lowest goes first)"
+                job.id: f"its busiest port needs {duration(need)} for what is left (lowest goes first)"
                 for job, need in zip(snapshot.jobs, seconds.tolist(), strict=True)
             },
             until=next_look(snapshot),

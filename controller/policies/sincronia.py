@@ -30,6 +30,7 @@ from controller.ordering.bssi import bssi
 from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.policies.base import Policy, next_look
 from controller.policies.parts.options import Number, Truth, Whole
+from controller.quantities import duration
 
 _ENDS = "epoch:ends"
 _NUMBER = "epoch:number"
@@ -71,7 +72,7 @@ class Sincronia(Policy):
             bands=tuple((snapshot.jobs[j].id,) for j in order),
             reasons={
                 snapshot.jobs[j].id: f"number {place} of {len(order)} so that jobs end early on average (BSSI): "
-                f"{gamma[j]:.4g} s left at its busiest port, weight {weight[j]:g}"
+                f"{duration(gamma[j])} left at its busiest port, weight {weight[j]:g}"
                 for place, j in enumerate(order, 1)
             },
             until=next_look(snapshot),
@@ -94,7 +95,7 @@ class Sincronia(Policy):
         waited = np.array([max(snapshot.now - job.arrival, 1e-9) for job in jobs])
         urgency = gamma / waited
         rest = sorted((j for j, job in enumerate(jobs) if job.id not in places), key=urgency.__getitem__)
-        epoch = f"epoch {epoch_number + 1} of {self.epochs}, which ends in {max(ends - snapshot.now, 0.0):.3g} s"
+        epoch = f"epoch {epoch_number + 1} of {self.epochs}, which ends in {duration(max(ends - snapshot.now, 0.0))}"
         reasons = {
             job: f"number {place + 1} of the {len(places)} that fit into {epoch}, "
             "so that jobs end early on average (BSSI)"
@@ -102,8 +103,8 @@ class Sincronia(Policy):
         }
         for j in rest:
             reasons[jobs[j].id] = (
-                f"not chosen for {epoch}, so it goes after those; {urgency[j]:.4g} = {gamma[j]:.4g} s left at its "
-                f"busiest port / {waited[j]:.4g} s since its arrival (lowest goes first)"
+                f"not chosen for {epoch}, so it goes after those; {urgency[j]:.4g} = {duration(gamma[j])} left at its "
+                f"busiest port / {duration(waited[j])} since its arrival (lowest goes first)"
             )
         order = [*sorted(places, key=places.__getitem__), *(jobs[j].id for j in rest)]
         return Ordering(

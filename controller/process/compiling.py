@@ -8,8 +8,10 @@ from controller.config.config import Config
 from controller.config.current import CurrentSettings
 from controller.model import Snapshot, Switch
 from controller.process.startup import control_endpoints
-from controller.rules.compiler import Endpoint, Rule, compile_rules
+from controller.rules.compiler import compile_rules
 from controller.rules.fabric import Link, as_links
+from controller.rules.pipeline import Endpoint
+from controller.rules.rule import Rule
 
 
 class RuleCompiler:
@@ -26,7 +28,7 @@ class RuleCompiler:
         return compile_rules(
             snapshot,
             classes,
-            mode=config.mode,
+            mode=config.enforcement.mode,
             forwarding=config.forwarding,
             links=links,
             control=control,
@@ -35,8 +37,17 @@ class RuleCompiler:
 
     def base(self, switch: Switch) -> frozenset[Rule]:
         """Returns the rules that a switch needs before there is a plan."""
-        hosts, classes = self._current.hosts, self._current.config.classes
-        return self(Snapshot(0.0, hosts, (), classes, switches=(switch,)), {})
+        hosts, config = self._current.hosts, self._current.config
+        known = Snapshot(
+            0.0,
+            hosts,
+            (),
+            config.classes,
+            switches=(switch,),
+            code_points=config.code_points,
+            is_lossless=config.lossless is not None,
+        )
+        return self(known, {})
 
     def _values(self) -> tuple[Config, tuple[Link, ...], tuple[Endpoint, ...]]:
         latest, config = self._latest, self._current.config

@@ -12,6 +12,7 @@ from controller.api import ApiServer, ServerError, Services
 from controller.config.config import Config, ConfigError
 from controller.dataplane.peers.listener import Peers
 from controller.dataplane.plane import Dataplane
+from controller.endpoints.servers import Servers
 from controller.loop.loop import Loop
 from controller.model import Host
 from controller.process.callers import callers_of
@@ -45,7 +46,7 @@ def of_registry(registry: Registry, hosts_of: HostsOf) -> Prepare:
 
     def prepare(config: Config) -> Prepared:
         hosts = hosts_of(config)
-        busy = registry.jobs_on(registry.hosts.keys() - hosts)
+        busy = registry.jobs_on(registry.servers.keys() - Servers(hosts))
         if busy:
             raise Invalid(
                 [
@@ -53,7 +54,12 @@ def of_registry(registry: Registry, hosts_of: HostsOf) -> Prepare:
                     for host, jobs in busy.items()
                 ]
             )
-        return Prepared(partial(registry.change_hosts, hosts, config.lease_seconds))
+
+        def change() -> None:
+            registry.change_hosts(hosts, config.lease_seconds)
+            registry.change_points(config.code_points)
+
+        return Prepared(change)
 
     return prepare
 
@@ -76,7 +82,7 @@ def of_callers(services: Services, config: Config) -> Prepare:
             raise Invalid([("api", _UNGUARDED)])
         # The keys of a provider that stays are kept.
         callers = callers_of(
-            config.api, config.host_map(), before.oidc if config.api.oidc == oidc else None, enrolled=before.enrolled
+            config.api, config.host_names, before.oidc if config.api.oidc == oidc else None, enrolled=before.enrolled
         )
 
         def use() -> None:

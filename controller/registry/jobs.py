@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from itertools import chain
 
+from controller.code_points import CodePoints
 from controller.declared.declared import Declared
 from controller.declared.owners import Owners
 from controller.declared.parts.host_part import HostPart
@@ -15,6 +17,7 @@ from controller.model import Progress
 from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry import records
+from controller.registry.dscps import Dscps
 from controller.registry.families import KeptFamilies
 from controller.registry.job.record import JobRecord
 
@@ -33,10 +36,12 @@ class Jobs:
 
     Jobs on hosts that the settings do not have wait for these hosts in the journal. A tombstone remembers a job that
     was removed, so that late reports of it do not count for the next run. At its end the run of a job is kept in
-    ``families``.
+    ``families``. Where ``points`` say that jobs have DSCPs of their own, each run has one.
     """
 
-    def __init__(self, state: records.State, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, state: records.State, store: Store, clock: Callable[[], float], points: CodePoints | None = None
+    ) -> None:
         self._records = state.jobs
         self._waiting_for_host = state.waiting_for_host
         self._tombstones = state.tombstones
@@ -46,8 +51,11 @@ class Jobs:
         self._lost = {job.id for job in self.live() if job.lost_since is not None}
         self.owners = Owners()
         self.families = KeptFamilies(state.families, store)
+        self.dscps = Dscps(points, state.freed_dscps, self._runs, store=store, clock=clock)
         for job in self.live():
             self.owners.add(job.id, job.spec.claims)
+        for job in self.dscps.settle():
+            records.save_body(store, job)
 
     def __iter__(self) -> Iterator[JobRecord]:
         """All jobs with a record, those that ended lately included."""
@@ -121,7 +129,7 @@ class Jobs:
 
     def links_of(self, host: str) -> int:
         """Returns how many links a host has named, over all jobs."""
-        return sum(job.traffic.links_of(host) for job in self._records.values())
+        return sum(job.connections.found.links_of(host) for job in self._records.values())
 
     # Registration and removal ------------------------------------------------------------------------------------
 
@@ -149,6 +157,7 @@ class Jobs:
         if self._tombstones.pop(job_id, None) is not None:
             self._store.remove("grave", job_id)
         self._records[job_id] = job
+        self.dscps.begin(job)
         self._store.replace_points(job_id, ())
         self.owners.add(job_id, spec.claims)
         records.save_job(self._store, job)
@@ -160,7 +169,9 @@ class Jobs:
         """Give a job that runs another spec, as a whole. ``arrival`` of None leaves it as it is."""
         records.remove_parts(self._store, job)
         job.parts = None
-        if job.spec.metric != spec.metric:
+        if job.spec.unit != spec.unit:
+            job.count_otherwise()
+        if job.spec.metric != spec.metric or job.spec.unit != spec.unit:
             job.forget_history()
             self._store.replace_points(job.id, ())
         job.arrival = arrival if arrival is not None else job.arrival
@@ -193,7 +204,10 @@ class Jobs:
     def _join(self, job: JobRecord, *, is_other_progress: bool) -> None:
         assert job.parts is not None
         spec = join(job.parts)
-        if (is_other_progress and len(job.history)) or job.spec.metric != spec.metric:
+        if job.spec.unit != spec.unit:
+            job.count_otherwise()
+        is_other_progress &= len(job.history) > 0
+        if is_other_progress or job.spec.metric != spec.metric or job.spec.unit != spec.unit:
             job.forget_history()
             self._store.replace_points(job.id, ())
         hosts = job.hosts
@@ -217,6 +231,7 @@ class Jobs:
         self._lost.discard(job.id)
         if job.ended_at is None:
             self.owners.remove(job.id, job.spec.claims)
+            self.dscps.end(job)
             job.is_given_up = job.lost_since is not None
             self.families.keep(job, self._clock())
         self._bury(job)
@@ -236,6 +251,7 @@ class Jobs:
         """End a job, which gives its claims back. ``is_given_up``: it was lost, and nobody has reported its end."""
         if job.ended_at is None:
             self.owners.remove(job.id, job.spec.claims)
+            self.dscps.end(job)
         if job.parts is not None:
             job.parts.forget_lists()
         job.ended_at = ended_at
@@ -248,6 +264,7 @@ class Jobs:
 
     def reopen(self, job: JobRecord) -> None:
         """Let a job go on that has ended because it ran on no host that was known."""
+        self.dscps.go_on(job)
         job.ended_at = None
         self.owners.add(job.id, job.spec.claims)
         records.save_job(self._store, job)
@@ -315,6 +332,9 @@ class Jobs:
 
     # Inside ------------------------------------------------------------------------------------------------------
 
+    def _runs(self) -> Iterator[JobRecord]:
+        return chain(self._records.values(), self._waiting_for_host.values())
+
     def _tell(self, job: JobRecord) -> None:
         for listener in self._listeners:
             listener(job.id, job.spec.user)
@@ -334,6 +354,7 @@ class Jobs:
     def _give_up_waiting(self, job: JobRecord) -> None:
         """Keep the run of a job that waited for its host, and that nobody waits for any more."""
         if job.ended_at is None:
+            self.dscps.end(job)
             job.is_given_up = True
             self.families.keep(job, self._clock())
 

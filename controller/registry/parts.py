@@ -14,9 +14,9 @@ from controller.declared.parts.parts_of_job import NO_HOSTS, PartsOfJob
 from controller.declared.parts.rules import verdict_on
 from controller.refusals import Conflict, Invalid, NotAllowed, NotFound
 from controller.registry.admission import check_room
+from controller.registry.agents.leases import Leases
 from controller.registry.job.record import JobRecord
 from controller.registry.jobs import Jobs
-from controller.registry.leases import Leases
 from controller.registry.shares import check_share_of_parts
 from controller.registry.triggers import Trigger
 

@@ -15,6 +15,7 @@ from controller.families.names import FamilyKey, Owner
 from controller.families.run import EarlierRun, RunKey
 from controller.journal.bodies import (
     Body,
+    DscpBody,
     HostBody,
     JobBody,
     PartBody,
@@ -28,8 +29,10 @@ from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
 from controller.pieces import Steps
-from controller.registry.host_record import HostRecord
+from controller.registry import dscps
+from controller.registry.agents.record import HostRecord
 from controller.registry.job.history import MAX_POINTS
+from controller.registry.job.job_bodies import add_seen, add_tally, job_of, job_text, seen_of, tally_text
 from controller.registry.job.part_bodies import part_text
 from controller.registry.job.record import JobRecord
 
@@ -46,7 +49,7 @@ class State:
 
     ``stages`` are those that an operator put. ``waiting_for_host`` are jobs on hosts that the settings do not have now;
     they wait in the journal. ``tombstones`` are of jobs that were removed, oldest first. ``families`` are the runs of
-    jobs that have ended.
+    jobs that have ended. ``freed_dscps`` says of DSCPs that jobs had for their life when they were given back.
     """
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
@@ -55,6 +58,7 @@ class State:
     agents: dict[str, HostRecord] = field(default_factory=dict)
     tombstones: OrderedDict[str, TombstoneBody] = field(default_factory=OrderedDict)
     families: Families = field(default_factory=Families)
+    freed_dscps: dict[int, float] = field(default_factory=dict)
 
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
@@ -69,7 +73,7 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
     for job_id, body in _bodies(contents, "job", JobBody).items():
         if body.spec is None and not any(part.over != "removed" for part in parts.get(job_id, ())):
             raise _damaged(contents, f"its record of job {job_id!r} is damaged: it has neither a spec nor a part")
-        job = JobRecord.from_body(job_id, body, parts.get(job_id, ()))
+        job = job_of(job_id, body, parts.get(job_id, ()))
         written = contents.points.get(job_id, ())
         job.rows = len(written)
         for point in written:
@@ -77,15 +81,17 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
         if (POINT, job_id) in contents.damaged:
             raise _damaged(contents, f"a point of job {job_id!r} is damaged: {_WRONG_CHECKSUM}")
         if job_id in tallies:
-            job.add_tally(tallies[job_id])
+            add_tally(job, tallies[job_id])
         if job_id in seen:
-            job.add_seen(seen[job_id])
+            add_seen(job, seen[job_id])
         job.leave_out_parts(known)
         (state.jobs if job.hosts <= known else state.waiting_for_host)[job_id] = job
     tombstones = sorted(_bodies(contents, "grave", TombstoneBody).items(), key=lambda item: item[1].gone_at)
     state.tombstones.update(tombstones)
     for run in _bodies(contents, "run", RunBody).values():
         state.families.add(*_run_of(run))
+    for freed in _bodies(contents, dscps.KIND, DscpBody).values():
+        state.freed_dscps[freed.dscp] = freed.freed_at
     return state
 
 
@@ -98,9 +104,9 @@ def dump(state: State, batch: Batch) -> Steps[None]:
         yield
         if job is not state.jobs.get(job.id) and job is not state.waiting_for_host.get(job.id):
             continue  # it was removed meanwhile
-        put(batch, "job", job.id, job.body_text())
-        put(batch, "tally", job.id, job.tally_text())
-        if (seen := job.to_seen()) is not None:
+        put(batch, "job", job.id, job_text(job))
+        put(batch, "tally", job.id, tally_text(job))
+        if (seen := seen_of(job)) is not None:
             put(batch, "seen", job.id, seen.model_dump_json())
         yield from _dump_parts(job, batch)
         batch.points[job.id] = as_points(job.history.points())
@@ -112,6 +118,7 @@ def dump(state: State, batch: Batch) -> Steps[None]:
     yield
     for job_id, tombstone in state.tombstones.items():
         put(batch, "grave", job_id, tombstone.model_dump_json())
+    dscps.dump_freed(state.freed_dscps, batch)
     for family in state.families:
         yield
         for run in state.families.runs(family):
@@ -153,17 +160,17 @@ def part_id(job_id: str, host: str) -> str:
 
 def save_body(store: Store, job: JobRecord) -> None:
     """Note what seldom changes of a job."""
-    store.put("job", job.id, job.body_text())
+    store.put("job", job.id, job_text(job))
 
 
 def save_tally(store: Store, job: JobRecord) -> None:
     """Note what every report changes of a job, beside its points."""
-    store.put("tally", job.id, job.tally_text())
+    store.put("tally", job.id, tally_text(job))
 
 
 def save_seen(store: Store, job: JobRecord) -> None:
     """Note the connections that hosts found. There are many, and they seldom change."""
-    if (seen := job.to_seen()) is not None:
+    if (seen := seen_of(job)) is not None:
         store.put("seen", job.id, seen.model_dump_json())
     else:
         store.remove("seen", job.id)

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, SecretStr
 
 from controller.config.config import Config
-from controller.config.sections import HostEntry, LinkEntry
+from controller.config.hosts import HostEntry, InterfaceEntry
+from controller.config.sections import LinkEntry
 
 NEED_RESTART = frozenset(
     {
@@ -22,9 +23,15 @@ NEED_RESTART = frozenset(
         "audit.keep",
         "audit.max_bytes",
         "classes",
+        "dscp.acknowledgements",
+        "dscp.classes",
+        "dscp.other",
+        "dscp.preset",
         "enforce",
         "forwarding",
+        "identity",
         "journal",
+        "lossless",
         "mode",
         "openflow.host",
         "openflow.port",
@@ -97,7 +104,7 @@ def _is_named(value: Any) -> bool:
     """Returns whether a value consists of entries with names. An empty one may be of any kind."""
     entries = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     return isinstance(value, Mapping) or (
-        isinstance(value, tuple) and all(isinstance(entry, HostEntry | LinkEntry) for entry in entries)
+        isinstance(value, tuple) and all(isinstance(entry, HostEntry | InterfaceEntry | LinkEntry) for entry in entries)
     )
 
 
@@ -107,8 +114,8 @@ def _by_name(value: Any) -> Mapping[str, Any]:
     return {_name(entry): entry for entry in value}
 
 
-def _name(entry: HostEntry | LinkEntry) -> str:
-    if isinstance(entry, HostEntry):
+def _name(entry: HostEntry | InterfaceEntry | LinkEntry) -> str:
+    if isinstance(entry, HostEntry | InterfaceEntry):
         return entry.name
     return f"{entry.a:x}:{entry.a_port}-{entry.b:x}:{entry.b_port}"
 

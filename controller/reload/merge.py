@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from controller.config.config import Config
+from controller.config.dscp import as_dscp
 from controller.config.file import SettingsFile
 from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, refusal
@@ -21,7 +22,8 @@ def merged(running: Mapping[str, Any], read: SettingsFile, waiting: Sequence[Cha
     ``running`` is the data of the settings in force; those of ``waiting`` stay as they are there. Raises ConfigError if
     the other changes do not fit to them.
     """
-    data = copy.deepcopy(read.document.data)
+    data = _in_full(copy.deepcopy(read.document.data))
+    running = _in_full(running)
     for change in waiting:
         _copy(running, data, change.field.split("."))
     if not waiting:
@@ -35,6 +37,11 @@ def merged(running: Mapping[str, Any], read: SettingsFile, waiting: Sequence[Cha
         raise ConfigError.of(
             [fault.with_more(f"(until a restart, as {names} can change only then)") for fault in found.faults]
         ) from None
+
+
+def _in_full(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns data of settings in which no word stands in the place of a section, so that its parts can be copied."""
+    return {**data, "dscp": as_dscp(data["dscp"])} if "dscp" in data else dict(data)
 
 
 def _copy(source: Mapping[str, Any], target: dict[str, Any], path: Sequence[str]) -> None:

@@ -1,21 +1,29 @@
-"""The rule compiler turns the classes and flows of a plan into a set of rules, which are plain values to compare.
+"""The rule compiler turns the classes and flows of a plan into a set of rules.
 
-A rule never names a queue number. It names a service class (0 is served first, None is all other traffic), and
-``dataplane/queues.py`` knows how a switch numbers its queues.
+Every switch has these tables after its gate:
 
-Every switch has two tables after its gate:
-
-- *classify* puts ARP and the controller's own traffic into class 0, and packets that match no rule into other traffic.
-  In mode *classified*, each job flow has a rule at the switch where its source is attached. The rule names the
-  source's port, so that no other host can send in its name. A listening port that many hosts may talk with has two
+- *classify* puts what a network cannot do without into class 0: ARP, neighbour discovery, what stays on one link,
+  errors of ICMP, and the controller's own traffic.
+  In mode *classified*, each job flow with ports has a rule at the switch where its source is attached. The rule names
+  the source's port, so that no other host can send in its name. A listening port that many hosts may talk with has two
   rules, one for packets from it and one for packets to it. A host whose agent marks acknowledgements has one rule,
-  which puts them into class 0. The DSCP of a packet from another switch is trusted. On any other packet, a DSCP that
-  Trainyard uses is cleared.
+  which puts them into class 0. A host whose agent marks outer headers has one for each UDP port of its tunnels, whose
+  packets keep their DSCP for a later table (see ``tunnels``). The DSCP of a packet from another switch is trusted. On
+  any other packet, a DSCP that Trainyard uses is cleared.
   In mode *marked*, each class has one rule by DSCP, and acknowledgements have one. Where a switch has trusted ports,
   each of them has these rules, and a DSCP that Trainyard uses is cleared at every other port.
-- *forward* has two modes. *normal* leaves forwarding to the switch's own learning. *paths* sends IPv4 packets, and ARP
-  by the address that it asks for, along shortest paths. An ARP request thus goes straight to its target, and nothing is
-  ever flooded, so loops are harmless. Packets to an address that no host has are dropped.
+  A DSCP that other programs use, too, is never cleared. In mode *marked* it is believed at the ports of hosts alone.
+  In mode *dscp*, each trusted port has a rule that notes for *kinds* that DSCPs of jobs are believed there, and
+  elsewhere they are cleared. Where all ports are trusted, none has a rule.
+- *kinds* has in mode *dscp* a rule for each job's DSCP, which gives it the class of the moment (see ``own_dscps``).
+- *kinds*, *sources*, *pairs* and *places* get all packets that match nothing there. They put control traffic of some
+  ports into class 0, through a meter, and give traffic between two hosts with jobs a class, in all modes (see
+  ``place_rules``). In mode *classified*, *kinds* also has a rule for each pair of hosts between which a job declares
+  RoCEv2, or any traffic. What matches nothing here, either, is other traffic.
+- *forward* has two modes. *normal* leaves forwarding to the switch's own learning. *paths* sends IP packets, and ARP
+  and neighbour solicitations by the address that they ask for, along shortest paths. Such a request thus goes straight
+  to its target, and nothing is ever flooded, so loops are harmless. All else goes by the MAC address of its host, where
+  that is known. Packets to an address that no host has are dropped.
 
 Where hosts may enrol, table 0 also sends LLDP frames to the controller, because a host that enrols announces itself by
 one. Switches do not forward such frames anyway.
@@ -26,149 +34,28 @@ The set does not contain the gate's rule from table 0 to table 1, because that r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
-from functools import lru_cache
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Literal
 
-from controller.memo import Memo
-from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, OWN_DSCP, Snapshot, Switch
-from controller.rules.fabric import Link, LinkLike, as_links, paths
-from controller.rules.sites import NOTHING, Listening, RuleSite, claimed_flows, in_port
+from controller.code_points import CodePoints
+from controller.enforcement import Mode
+from controller.model import MAX_CLASSES, Job, Snapshot
+from controller.rules import pipeline
+from controller.rules.believed import believing_hosts_alone
+from controller.rules.fabric import LinkLike, as_links
+from controller.rules.families import addresses, ends
+from controller.rules.job_rules import Traffic, job_rules
+from controller.rules.kinds import kind_rules
+from controller.rules.own_dscps.order import order_of
+from controller.rules.own_dscps.switch_rules import own_dscp_rules
+from controller.rules.pairs.place_rules import control_rules, place_rules, table_rules
+from controller.rules.pairs.places import places
+from controller.rules.pipeline import Endpoint
+from controller.rules.rule import Rule, SetClass, SetDscp
+from controller.rules.sites import claimed_flows
+from controller.rules.tunnels import senders, tunnel_rules
 
-ETH_IPV4 = 0x0800
-ETH_ARP = 0x0806
-ETH_LLDP = 0x88CC
-PROTO_TCP = 6
-
-Mode = Literal["classified", "marked"]
 Forwarding = Literal["normal", "paths"]
-
-# Priorities in the classify table. A rule that names a destination port goes before one that names a source port, so
-# that a packet which matches both always belongs to the same job. Of these, a rule that names both hosts goes first.
-MISS = 0
-BY_DSCP = 100
-BY_TRUSTED_PORT = 200
-PAIR = 1000
-FROM_LISTENER = 1001
-BY_SOURCE_PORT = 1002
-TO_LISTENER = 1003
-BY_DESTINATION_PORT = 1004
-BY_BOTH_PORTS = 1005
-ACKNOWLEDGEMENT = 1500
-BY_INNER_PORT = 2000
-CONTROL = 3000
-# The priority of the rules that lead to a host, in the forward table.
-TO_HOST = 100
-# The priority of the rule for announcements, in the gate's table: above that of the gate itself, which is 1.
-ANNOUNCEMENT = 2
-
-_REMEMBERED_JOBS = 32768
-
-
-class Table(IntEnum):
-    """The three tables of the pipeline."""
-
-    GATE = 0
-    CLASSIFY = 1
-    FORWARD = 2
-
-
-class Match(NamedTuple):
-    """The fields that a rule matches; a field of None matches anything. Addresses are dotted IPv4 strings.
-
-    It is a tuple, as ``Rule`` is, because a plan that moves a hundred jobs creates and hashes thousands of them.
-    """
-
-    in_port: int | None = None
-    eth_type: int | None = None
-    ip_proto: int | None = None
-    ipv4_src: str | None = None
-    ipv4_dst: str | None = None
-    tcp_src: int | None = None
-    tcp_dst: int | None = None
-    ip_dscp: int | None = None
-    arp_tpa: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SetClass:
-    """Put the packet into the queue of a service class; None is the queue of all other traffic."""
-
-    service_class: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetDscp:
-    """Write the DSCP (0..63) into the IPv4 header."""
-
-    dscp: int
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Send the packet out of the port with this number."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """Let the switch forward by its own learning."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToController:
-    """Send the packet to the controller."""
-
-
-Action = SetClass | SetDscp | Output | Normal | ToController
-
-
-class Rule(NamedTuple):
-    """One rule of one switch. ``job`` is None for the pipeline's own rules.
-
-    Of two rules with the same ``key``, the later one replaces the earlier one in the switch.
-    """
-
-    switch: int
-    table: Table
-    priority: int
-    match: Match
-    actions: tuple[Action, ...] = ()
-    goto: Table | None = None
-    job: str | None = None
-
-    @property
-    def key(self) -> tuple[int, Table, int, Match]:
-        """Returns the fields by which a switch tells rules apart."""
-        return self[:4]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The changes that turn one set of rules into another. An added rule replaces the rule with the same key."""
-
-    add: frozenset[Rule]
-    remove: frozenset[Rule]
-
-    def __bool__(self) -> bool:
-        return bool(self.add or self.remove)
-
-
-def difference(held: frozenset[Rule], wanted: frozenset[Rule]) -> Difference:
-    """Returns the fewest changes from ``held`` to ``wanted``. A rule that an added one replaces is not removed."""
-    add = wanted - held
-    replaced = {rule.key for rule in add}
-    return Difference(add, frozenset(rule for rule in held - wanted if rule.key not in replaced))
-
-
-class Endpoint(NamedTuple):
-    """An IPv4 address and a TCP port at which the controller listens."""
-
-    address: str
-    tcp_port: int
 
 
 def compile_rules(
@@ -193,206 +80,67 @@ def compile_rules(
         return frozenset()
     if snapshot.degraded:
         mode = "marked"
-    count = min(snapshot.classes, MAX_CLASSES)
-    parts = [_pipeline(snapshot.switches, count, mode, tuple(sorted(control)))]
+    points = snapshot.code_points.first(min(snapshot.classes, MAX_CLASSES))
+    if mode == "dscp":
+        points = points.in_order(order_of(snapshot.jobs, classes))
+    believing = believing_hosts_alone(snapshot) if points.shared and mode != "classified" else snapshot.switches
+    switches = tuple(switch.dpid for switch in snapshot.switches)
+    parts = [
+        pipeline.own_rules(
+            believing, points.unordered(), mode, tuple(sorted(control)), is_lossless=snapshot.is_lossless
+        ),
+        kind_rules(switches),
+        table_rules(switches, points),
+        control_rules(snapshot.switches),
+        _forwarding(snapshot, forwarding, switches, links),
+    ]
     if announcements:
-        parts.append(_announcements(snapshot.switches))
-    if forwarding == "normal":
-        parts.append(_learning(snapshot.switches))
-    else:
-        attached = tuple(
-            (host.address, host.switch, host.switch_port)
-            for host in snapshot.hosts.values()
-            if host.address is not None and host.switch is not None and host.switch_port is not None
-        )
-        switches = tuple(switch.dpid for switch in snapshot.switches)
-        parts.append(_paths(switches, tuple(sorted(attached)), as_links(links)))
+        parts.append(pipeline.announcements(snapshot.switches))
     if mode == "classified":
-        if snapshot.acknowledging:
-            parts.append(_acknowledgements(snapshot.switches, _acknowledging_hosts(snapshot)))
-        switches = tuple(switch.dpid for switch in snapshot.switches)
-        for job, service_class, declared, listening, discovered in claimed_flows(snapshot, classes):
-            for traffic in (declared, listening, discovered):
-                if traffic and traffic is not NOTHING:
-                    parts.append(_job_rules(job.id, service_class, traffic, switches))
+        parts += _of_flows(snapshot, classes, points, switches)
+    if mode == "dscp":
+        parts.append(own_dscp_rules(switches, points))
+    if snapshot.has_places:
+        own = classes if mode != "dscp" else {job.id: job.dscp for job in snapshot.jobs if job.dscp is not None}
+        jobs = _known(snapshot.jobs, classes.keys() & own.keys())
+        parts += place_rules(places(snapshot.hosts, jobs, between_jobs=snapshot.has_places_between_jobs), own, switches)
     return frozenset().union(*parts)
 
 
-_Traffic = tuple[RuleSite, ...] | Listening
-_Sites = list[tuple[int | None, int, Match]]
-"""The switch of each rule (None: every switch), its priority, and its match."""
-
-_RulesByClass = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
-_rules_of: Memo[_Traffic, _RulesByClass] = Memo(_REMEMBERED_JOBS)
-_sites_of: Memo[_Traffic, _Sites] = Memo(_REMEMBERED_JOBS)
-
-
-def _job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
-    by_class = _rules_of.get(traffic, dict)
-    key = (job, service_class, switches)
-    rules = by_class.get(key)
-    if rules is None:
-        if len(by_class) > MAX_CLASSES:
-            by_class.clear()
-        rules = by_class[key] = _compile_job_rules(job, service_class, traffic, switches)
-    return rules
-
-
-def _compile_job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
-    actions = (SetClass(service_class), SetDscp(CLASS_DSCP[service_class]))
-    table, goto = Table.CLASSIFY, Table.FORWARD
-    known = frozenset(switches)
-    rules: list[Rule] = []
-    for site, priority, match in _sites_of.get(traffic, lambda: _sites(traffic)):
-        dpids = switches if site is None else (site,) if site in known else ()
-        rules += [Rule(switch, table, priority, match, actions, goto, job) for switch in dpids]
-    return frozenset(rules)
-
-
-def _sites(traffic: _Traffic) -> _Sites:
-    """Returns the switch, priority and match of each rule of a job; they do not depend on the job's class."""
-    return list(_port_sites(traffic)) if isinstance(traffic, Listening) else [_flow_site(site) for site in traffic]
-
-
-def _flow_site(site: RuleSite) -> tuple[int | None, int, Match]:
-    if site.dst_port is not None:
-        priority = BY_BOTH_PORTS if site.src_port is not None else BY_DESTINATION_PORT
-    else:
-        priority = BY_SOURCE_PORT if site.src_port is not None else PAIR
-    match = Match(
-        in_port=site.in_port,
-        eth_type=ETH_IPV4,
-        ip_proto=PROTO_TCP,
-        ipv4_src=site.src,
-        ipv4_dst=site.dst,
-        tcp_src=site.src_port,
-        tcp_dst=site.dst_port,
+def _forwarding(
+    snapshot: Snapshot, forwarding: Forwarding, switches: tuple[int, ...], links: Iterable[LinkLike]
+) -> frozenset[Rule]:
+    """Returns the rules that find the paths."""
+    if forwarding == "normal":
+        return pipeline.learning(snapshot.switches)
+    attached = tuple(
+        (ends(host), host.switch, host.switch_port)
+        for host in snapshot.hosts.values()
+        if addresses(host) and host.switch is not None and host.switch_port is not None
     )
-    return site.switch, priority, match
+    return pipeline.shortest_paths(switches, tuple(sorted(attached)), as_links(links))
 
 
-def _port_sites(listening: Listening) -> Iterator[tuple[int | None, int, Match]]:
-    """Yields the sites of listening ports.
-
-    Packets from a port match where its host is attached. Packets to it match at every switch of the job's hosts; where
-    only one of them is attached to a switch, the rule names that host.
-    """
-    tcp = Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP)
-    for host, ports in listening.ports.items():
-        entrances = list(listening.entrances(host))
-        for port in ports:
-            from_port = tcp._replace(in_port=in_port(host), ipv4_src=host.address, tcp_src=port)
-            yield host.switch, FROM_LISTENER, from_port
-            to_port = tcp._replace(ipv4_dst=host.address, tcp_dst=port)
-            for switch, sender in entrances:
-                match = to_port
-                if sender is not None:
-                    match = to_port._replace(in_port=in_port(sender), ipv4_src=sender.address)
-                yield switch, TO_LISTENER, match
+def _of_flows(
+    snapshot: Snapshot, classes: Mapping[str, int], points: CodePoints, switches: tuple[int, ...]
+) -> Iterator[frozenset[Rule]]:
+    """Yields the rules of acknowledgements, of tunnels, and of each job's flows and ports."""
+    if snapshot.acknowledging and points.sure_acknowledgements is not None:
+        hosts = _acknowledging_hosts(snapshot)
+        yield pipeline.acknowledgements(snapshot.switches, hosts, points.sure_acknowledgements)
+    yield tunnel_rules(snapshot.switches, senders(snapshot), points)
+    for job, service_class, declared, listening, discovered in claimed_flows(snapshot, classes):
+        actions = (SetClass(service_class), SetDscp(points.classes[service_class]))
+        traffic: tuple[Traffic, ...] = (declared, *listening, discovered)
+        yield from (job_rules(job.id, actions, each, switches) for each in traffic if each)
 
 
-@lru_cache(maxsize=16)
-def _pipeline(switches: tuple[Switch, ...], count: int, mode: Mode, control: tuple[Endpoint, ...]) -> frozenset[Rule]:
-    rules: list[Rule] = []
-    for switch in switches:
-        rules.append(Rule(switch.dpid, Table.GATE, MISS, Match(), goto=Table.FORWARD))
-        rules += _classify(switch.dpid, MISS, Match(), None)
-        rules += _classify(switch.dpid, CONTROL, Match(eth_type=ETH_ARP), 0)
-        for address, port in control:
-            for match in (
-                Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_dst=address, tcp_dst=port),
-                Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_src=address, tcp_src=port),
-            ):
-                rules += _classify(switch.dpid, CONTROL, match, 0)
-        rules += _by_dscp(switch, count, mode)
-    return frozenset(rules)
-
-
-def _by_dscp(switch: Switch, count: int, mode: Mode) -> Iterator[Rule]:
-    """Yields the rules that match the DSCP: those that trust it, and those that clear it."""
-    served = {CLASS_DSCP[service_class]: service_class for service_class in range(count)} | {ACKNOWLEDGEMENT_DSCP: 0}
-    if mode == "marked" and switch.trusted_ports is None:
-        for dscp, service_class in served.items():
-            yield from _classify(switch.dpid, BY_DSCP, Match(eth_type=ETH_IPV4, ip_dscp=dscp), service_class)
-        return
-    for dscp in OWN_DSCP:
-        match = Match(eth_type=ETH_IPV4, ip_dscp=dscp)
-        yield from _classify(switch.dpid, BY_DSCP, match, None, SetDscp(OTHER_DSCP))
-    priority_of_port = dict.fromkeys(switch.inner_ports, BY_INNER_PORT)
-    if mode == "marked" and switch.trusted_ports is not None:
-        priority_of_port |= dict.fromkeys(switch.trusted_ports - switch.inner_ports, BY_TRUSTED_PORT)
-    for port, priority in priority_of_port.items():
-        for dscp, service_class in served.items():
-            match = Match(in_port=port, eth_type=ETH_IPV4, ip_dscp=dscp)
-            yield from _classify(switch.dpid, priority, match, service_class)
+def _known(jobs: tuple[Job, ...], known: Set[str]) -> tuple[Job, ...]:
+    """Returns the jobs that are known: the same object where all are, because their places are remembered by it."""
+    return jobs if all(job.id in known for job in jobs) else tuple(job for job in jobs if job.id in known)
 
 
 def _acknowledging_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | None], ...]:
     """Returns the address, switch and port of the hosts whose agents mark acknowledgements."""
     hosts = (snapshot.hosts[name] for name in sorted(snapshot.acknowledging) if name in snapshot.hosts)
-    return tuple((host.address, host.switch, host.switch_port) for host in hosts if host.address is not None)
-
-
-@lru_cache(maxsize=16)
-def _acknowledgements(
-    switches: tuple[Switch, ...], hosts: tuple[tuple[str, int | None, int | None], ...]
-) -> frozenset[Rule]:
-    """Returns the rules that put acknowledgements into class 0, whichever job they belong to.
-
-    A host whose port is known is trusted at that port alone. A port that the switch does not trust gets no rule.
-    """
-    rules: list[Rule] = []
-    for switch in switches:
-        for address, home, port in hosts:
-            if home not in (None, switch.dpid):
-                continue
-            if home is not None and switch.trusted_ports is not None and port not in switch.trusted_ports:
-                continue
-            match = Match(
-                in_port=None if home is None else port,
-                eth_type=ETH_IPV4,
-                ip_proto=PROTO_TCP,
-                ipv4_src=address,
-                ip_dscp=ACKNOWLEDGEMENT_DSCP,
-            )
-            rules += _classify(switch.dpid, ACKNOWLEDGEMENT, match, 0)
-    return frozenset(rules)
-
-
-def _classify(switch: int, priority: int, match: Match, service_class: int | None, *more: Action) -> Iterator[Rule]:
-    yield Rule(switch, Table.CLASSIFY, priority, match, (SetClass(service_class), *more), Table.FORWARD)
-
-
-@lru_cache(maxsize=16)
-def _announcements(switches: tuple[Switch, ...]) -> frozenset[Rule]:
-    match = Match(eth_type=ETH_LLDP)
-    return frozenset(Rule(each.dpid, Table.GATE, ANNOUNCEMENT, match, (ToController(),)) for each in switches)
-
-
-@lru_cache(maxsize=16)
-def _learning(switches: tuple[Switch, ...]) -> frozenset[Rule]:
-    return frozenset(Rule(switch.dpid, Table.FORWARD, MISS, Match(), (Normal(),)) for switch in switches)
-
-
-@lru_cache(maxsize=16)
-def _paths(
-    switches: tuple[int, ...], attached: tuple[tuple[str, int, int], ...], links: tuple[Link, ...]
-) -> frozenset[Rule]:
-    shortest = paths(links, frozenset(switches))
-    rules: dict[tuple[int, Table, int, Match], Rule] = {}
-    for switch in switches:
-        for address, home, port in attached:
-            out_port = port if switch == home else shortest.port(switch, home, address)
-            if out_port is None:
-                continue
-            out = (Output(out_port),)
-            for match in (
-                Match(eth_type=ETH_IPV4, ipv4_dst=address),
-                Match(eth_type=ETH_ARP, arp_tpa=address),
-            ):
-                rule = Rule(switch, Table.FORWARD, TO_HOST, match, out)
-                rules.setdefault(rule.key, rule)
-        # An explicit last rule counts the packets that are dropped.
-        drop = Rule(switch, Table.FORWARD, MISS, Match())
-        rules[drop.key] = drop
-    return frozenset(rules.values())
+    return tuple((address, host.switch, host.switch_port) for host in hosts for address in addresses(host))

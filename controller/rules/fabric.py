@@ -14,7 +14,12 @@ from zlib import crc32
 
 import networkx as nx
 
+from controller.memo import Memo
 from controller.model import Direction, Host, Port, Routes
+from controller.rules.families import addresses
+
+Places = tuple[tuple[str, int, str], ...]
+"""Hosts by name, each with its switch and one of its addresses."""
 
 
 class LinkLike(Protocol):
@@ -168,26 +173,32 @@ def routes(
 
     ``computed`` says that the switches forward by ``Paths``; ``preferred`` are the switches that are ready. Where they
     forward by their own learning, the path is known only where there is no other, and None is returned elsewhere. The
-    result is the same object as long as none of the arguments changes.
+    result is the same object as long as none of the arguments changes. ``hosts`` must not change: where they are is
+    remembered by the identity of the mapping.
     """
     all_links = tuple(links)
     rates: dict[tuple[int, int], float] = {}
     for link in all_links:
         if link.rate_bps is not None:
             rates |= dict.fromkeys(((link.a, link.a_port), (link.b, link.b_port)), link.rate_bps)
-    places = tuple(
-        (name, host.switch, host.address)
-        for name, host in hosts.items()
-        if host.switch is not None and host.address is not None
-    )
     if not rates:
         return None
+    places = _places_of.get(hosts, lambda: _places(hosts))
     return _routes(places, as_links(all_links), tuple(sorted(rates.items())), frozenset(preferred), computed)
+
+
+_places_of: Memo[Mapping[str, Host], Places] = Memo(16)
+
+
+def _places(hosts: Mapping[str, Host]) -> Places:
+    """Returns where each host is that has an address, and the address by which packets to it choose their path."""
+    known = ((name, host.switch, addresses(host)) for name, host in hosts.items())
+    return tuple((name, switch, found[0]) for name, switch, found in known if switch is not None and found)
 
 
 @lru_cache(maxsize=16)
 def _routes(
-    places: tuple[tuple[str, int, str], ...],
+    places: Places,
     links: tuple[Link, ...],
     rates: tuple[tuple[tuple[int, int], float], ...],
     preferred: frozenset[int],

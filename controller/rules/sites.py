@@ -1,4 +1,4 @@
-"""Locates jobs' traffic: flows and listening ports become addresses, TCP ports and sites in the network. Pure.
+"""Locates jobs' traffic: flows and listening ports become addresses, ports and sites in the network. Pure.
 
 The rule compiler and the hosts' marks both use it, so that switches and hosts agree on the packets of each job.
 """
@@ -6,26 +6,29 @@ The rule compiler and the hosts' marks both use it, so that switches and hosts a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from controller.memo import Memo
-from controller.model import MAX_CLASSES, Flow, Host, Job, Listeners, Snapshot
+from controller.model import MAX_CLASSES, WITH_PORTS, Flow, Host, Job, Listeners, Snapshot, TrafficProtocol
+from controller.rules.families import addresses, pairs
 
 _REMEMBERED_JOBS = 32768
 
 
 class RuleSite(NamedTuple):
-    """The packets of a flow: IPv4 addresses and TCP ports (None: any), and where they enter the network.
+    """The packets of a flow: IP addresses of one family and ports (None: any), and where they enter the network.
 
-    ``switch`` and ``in_port`` are where the source host is attached; they are None where that is not known.
+    ``src_host`` is the server that sends. ``switch`` and ``in_port`` are where the source is attached; they are None
+    where that is not known.
     """
 
     src: str
     dst: str
     src_port: int | None
     dst_port: int | None
+    protocol: TrafficProtocol
     src_host: str
     switch: int | None
     in_port: int | None
@@ -34,12 +37,14 @@ class RuleSite(NamedTuple):
 class Listening(NamedTuple):
     """The listening ports of a job by host, and the hosts that may send to them. All hosts have an address.
 
-    ``senders`` are hosts by their switch (None: it is not known). ``ends`` are all ports with their IPv4 address.
+    ``senders`` are hosts by their switch (None: it is not known). ``ends`` are all ports with each address of their
+    host.
     """
 
     ports: Mapping[Host, tuple[int, ...]]
     senders: Mapping[int | None, tuple[Host, ...]]
     ends: frozenset[tuple[str, int]]
+    protocol: TrafficProtocol = "tcp"
 
     def entrances(self, host: Host) -> Iterator[tuple[int | None, Host | None]]:
         """Yields where packets to ``host`` enter the network: each switch, and the host that sends from there.
@@ -63,47 +68,53 @@ class Listening(NamedTuple):
         at: Counter[int] = Counter()
         everywhere = 0
         for host, ports in self.ports.items():
-            for switch in (host.switch, *(switch for switch, _ in self.entrances(host))):
+            own = len(addresses(host))
+            sites = [(host.switch, own)]
+            for switch, sender in self.entrances(host):
+                sites.append((switch, own if sender is None else len(list(pairs(sender, host)))))
+            for switch, count in sites:
                 if switch is None:
-                    everywhere += len(ports)
+                    everywhere += count * len(ports)
                 else:
-                    at[switch] += len(ports)
+                    at[switch] += count * len(ports)
         return at, everywhere
 
     def without(self, ends: Collection[tuple[str, int]]) -> Listening:
         """Returns the same without the ports of ``ends``."""
         left = {
-            host: tuple(port for port in ports if (host.address, port) not in ends)
+            host: tuple(port for port in ports if not any((address, port) in ends for address in addresses(host)))
             for host, ports in self.ports.items()
         }
         return self._replace(ports={host: ports for host, ports in left.items() if ports}, ends=self.ends - set(ends))
 
 
-NOTHING = Listening({}, {}, frozenset())
-Packets = tuple[str, str, int | None, int | None]
-"""The fields that identify the packets of a flow: the first four of a ``RuleSite``."""
+Packets = tuple[str, str, int | None, int | None, TrafficProtocol]
+"""The fields that identify the packets of a flow: the first five of a ``RuleSite``."""
 
 
 class Claimed(NamedTuple):
-    """A job, its class, and its traffic: declared flows, listening ports, and flows that agents discovered."""
+    """A job, its class, and its traffic: declared flows, listening ports, and flows that agents discovered.
+
+    ``listening`` has the ports of TCP, and those of UDP, where there are any.
+    """
 
     job: Job
     service_class: int
     declared: tuple[RuleSite, ...]
-    listening: Listening
+    listening: tuple[Listening, ...]
     discovered: tuple[RuleSite, ...]
 
 
 def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Claimed]:
     """Yields every job with a class, its class, and its traffic. Traffic that two jobs claim goes to the earlier job.
 
-    Traffic of a job without a class, and of hosts without an address, is left out. Raises ValueError for a class that
-    the snapshot does not have.
+    Traffic without ports that two jobs claim goes to neither, because both may well send it. Traffic of a job without a
+    class, and of hosts without an address, is left out. Raises ValueError for a class that the snapshot does not have.
     """
-    taken: set[Packets] = set()
-    ends: set[tuple[str, int]] = set()
+    taken_ends: dict[TrafficProtocol, set[tuple[str, int]]] = {}
     count = min(snapshot.classes, MAX_CLASSES)
     sites_of = traffic_sites(snapshot.hosts)
+    taken = _claimed_twice(sites_of, (job for job in snapshot.jobs if job.id in classes))
     for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
         service_class = classes.get(job.id)
         if service_class is None:
@@ -114,14 +125,38 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
         for flows in (job.flows, job.found):
             claimed, packets = sites_of.flows(flows)
             if not taken.isdisjoint(packets):
-                claimed = _shared_object(tuple(site for site in claimed if site[:4] not in taken))
+                claimed = _shared_object(tuple(site for site in claimed if site[:5] not in taken))
             taken |= packets
             parts.append(claimed)
-        listening = sites_of.listening(job.listeners)
-        if not ends.isdisjoint(listening.ends):
-            listening = listening.without(ends)
-        ends |= listening.ends
+        listening = tuple(filter(None, (_free(each, taken_ends) for each in sites_of.all_listening(job))))
         yield Claimed(job, service_class, parts[0], listening, parts[1])
+
+
+def _free(listening: Listening, taken: dict[TrafficProtocol, set[tuple[str, int]]]) -> Listening | None:
+    """Takes the listening ports that no earlier job has taken; returns them, or None where none is left."""
+    ends = taken.setdefault(listening.protocol, set())
+    if not ends.isdisjoint(listening.ends):
+        listening = _left(listening, listening.ends & ends)
+    ends |= listening.ends
+    return listening if listening.ends else None
+
+
+_left_of: Memo[Listening, dict[frozenset[tuple[str, int]], Listening]] = Memo(_REMEMBERED_JOBS)
+
+
+def _left(listening: Listening, gone: frozenset[tuple[str, int]]) -> Listening:
+    """Returns the ports without those of ``gone``: the same object each time, because rules are remembered by it."""
+    known = _left_of.get(listening, dict)
+    if gone not in known:
+        known.clear()
+        known[gone] = listening.without(gone)
+    return known[gone]
+
+
+def _claimed_twice(sites_of: TrafficSites, jobs: Iterable[Job]) -> set[Packets]:
+    """Returns the packets without ports that several of these jobs claim."""
+    claims = Counter(packets for job in jobs for packets in sites_of.without_ports(job.flows))
+    return {packets for packets, jobs_of in claims.items() if jobs_of > 1}
 
 
 class TrafficSites:
@@ -131,27 +166,44 @@ class TrafficSites:
         self.items = tuple(hosts.items())
         self._hosts = dict(hosts)
         self._flows: Memo[tuple[Flow, ...], tuple[tuple[RuleSite, ...], frozenset[Packets]]] = Memo(_REMEMBERED_JOBS)
-        self._listening: Memo[Listeners, Listening] = Memo(_REMEMBERED_JOBS)
+        self._without_ports: Memo[tuple[Flow, ...], frozenset[Packets]] = Memo(_REMEMBERED_JOBS)
+        self._listening: dict[TrafficProtocol, Memo[Listeners, Listening]] = {
+            "tcp": Memo(_REMEMBERED_JOBS),
+            "udp": Memo(_REMEMBERED_JOBS),
+        }
 
     def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
         """Returns the sites of a job's flows, each once, and their packets."""
         return self._flows.get(flows, lambda: self._locate_flows(flows))
 
-    def listening(self, listeners: Listeners) -> Listening:
-        """Returns the sites of a job's listening ports."""
-        return self._listening.get(listeners, lambda: self._locate_ports(listeners)) if listeners.ends else NOTHING
+    def without_ports(self, flows: tuple[Flow, ...]) -> frozenset[Packets]:
+        """Returns the packets of a job's flows that have no ports."""
+        if not flows:
+            return frozenset()
+        return self._without_ports.get(flows, lambda: frozenset(filter(_has_no_ports, self.flows(flows)[1])))
+
+    def all_listening(self, job: Job) -> Iterator[Listening]:
+        """Yields the sites of a job's listening ports, those of each protocol together."""
+        if job.listeners.ends:
+            yield self._listening_by(job.listeners, "tcp")
+        if job.udp_listeners.ends:
+            yield self._listening_by(job.udp_listeners, "udp")
+
+    def _listening_by(self, listeners: Listeners, protocol: TrafficProtocol) -> Listening:
+        return self._listening[protocol].get(listeners, lambda: self._locate_ports(listeners, protocol))
 
     def _locate_flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
         sites: dict[Packets, RuleSite] = {}
         for flow in flows:
             src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
-            if src is None or dst is None or src.address is None or dst.address is None:
+            if src is None or dst is None:
                 continue
-            packets = (src.address, dst.address, flow.src_port, flow.dst_port)
-            sites.setdefault(packets, RuleSite(*packets, src.name, src.switch, in_port(src)))
+            for source, destination in pairs(src, dst):
+                packets = (source, destination, flow.src_port, flow.dst_port, flow.protocol)
+                sites.setdefault(packets, RuleSite(*packets, src.server, src.switch, in_port(src)))
         return tuple(sites.values()), frozenset(sites)
 
-    def _locate_ports(self, listeners: Listeners) -> Listening:
+    def _locate_ports(self, listeners: Listeners, protocol: TrafficProtocol) -> Listening:
         hosts = {name: host for name in listeners.among if (host := self._addressed(name)) is not None}
         senders: dict[int | None, list[Host]] = {}
         for host in hosts.values():
@@ -163,12 +215,15 @@ class TrafficSites:
         return Listening(
             {host: tuple(members) for host, members in ports.items()},
             {switch: tuple(members) for switch, members in senders.items()},
-            frozenset((str(host.address), port) for host, members in ports.items() for port in members),
+            frozenset(
+                (address, port) for host, members in ports.items() for address in addresses(host) for port in members
+            ),
+            protocol,
         )
 
     def _addressed(self, name: str) -> Host | None:
         host = self._hosts.get(name)
-        return host if host is not None and host.address is not None else None
+        return host if host is not None and addresses(host) else None
 
 
 class _Latest:
@@ -190,6 +245,10 @@ def traffic_sites(hosts: Mapping[str, Host]) -> TrafficSites:
 def in_port(host: Host) -> int | None:
     """Returns the port by which a host's packets enter its switch; None where the switch or the port is not known."""
     return host.switch_port if host.switch is not None else None
+
+
+def _has_no_ports(packets: Packets) -> bool:
+    return packets[-1] not in WITH_PORTS
 
 
 @lru_cache(maxsize=16384)

@@ -9,6 +9,11 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 MAX_DPID = 2**64 - 1
+MAX_ADDRESSES = 16
+"""Let one interface have this many addresses."""
+MAX_SERVER_INTERFACES = 16
+"""Let a server have this many interfaces in the network that is ordered."""
+INTERFACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$"
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 
 
@@ -35,6 +40,23 @@ def _host_address(address: str) -> str:
     return str(parsed)
 
 
+def _any_address(address: str) -> str:
+    """Check an IPv4 or IPv6 address that one interface can have; an IPv6 address is returned in its shortest form."""
+    if ":" not in address:
+        return _host_address(address)
+    try:
+        parsed = ipaddress.IPv6Address(address)
+    except ValueError as error:
+        raise ValueError(f"{address[:60]!r} is no IPv6 address; it is written like fd00::1") from error
+    if parsed.is_link_local:
+        raise ValueError(f"{address} is valid on one link alone; give the interface's global or unique local address")
+    if parsed.ipv4_mapped is not None:
+        raise ValueError(f"{address} is an IPv4 address; write {parsed.ipv4_mapped}")
+    if parsed.is_unspecified or parsed.is_loopback or parsed.is_multicast:
+        raise ValueError(f"{address} is the address of no single server; it is written like fd00::1")
+    return str(parsed)
+
+
 def _mac(text: str) -> str:
     """Check the MAC address of one interface."""
     mac = text.lower()
@@ -46,6 +68,12 @@ def _mac(text: str) -> str:
 
 
 HostAddress = Annotated[str, AfterValidator(_host_address)]
+AnyAddress = Annotated[str, AfterValidator(_any_address)]
+"""The IPv4 or IPv6 address of an interface."""
+InterfaceName = Annotated[str, Field(pattern=INTERFACE_PATTERN)]
+"""The name of a network interface, such as eth0."""
+EndpointName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,14})?$")]
+"""The name of a server, or SERVER/INTERFACE of one of its interfaces."""
 Mac = Annotated[str, AfterValidator(_mac)]
 """The MAC address of an interface: six bytes in hexadecimal, in lower case, with colons between them."""
 Dpid = Annotated[int, BeforeValidator(as_dpid), Field(ge=1, le=MAX_DPID)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
 from controller.documents.explained_model import ExplainedModel
+from controller.model import MAX_RUNGS
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
@@ -24,9 +25,13 @@ MAX_BYTES = 1e18
 Bytes = Annotated[float, Field(ge=0, le=MAX_BYTES)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
+Unit = Literal["iteration", "epoch"]
+"""What progress counts."""
 MIN_POSITIVE, MAX_POSITIVE = 1e-9, 1e9
 RunLength = Annotated[float, Field(ge=1e-9, le=1e15)]
 """The iterations of a whole run."""
+Rungs = Annotated[int, Field(ge=0, le=MAX_RUNGS)]
+"""A number of rungs of a study."""
 Positive = Annotated[float, Field(ge=MIN_POSITIVE, le=MAX_POSITIVE)]
 MAX_METRIC = 1e30
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from controller.wire.audit import AuditRecord
 from controller.wire.base import Message, Name
-from controller.wire.jobs import DemandSpec, PredictedTarget
+from controller.wire.jobs import MeasuredDemand, PredictedTarget
 from controller.wire.metric import MetricSpec
 from controller.wire.plans import Settings
 from controller.wire.state import PortState
@@ -50,6 +50,8 @@ class JobProgress(Message):
     """When it was reported last, in seconds since the Unix epoch. null: never."""
     diverged: bool
     """Whether this run has diverged."""
+    ended_at: float | None = None
+    """When it ended, in seconds since the Unix epoch. null: it has not ended."""
 
 
 class JobDescription(Message):
@@ -75,7 +77,7 @@ class JobDescription(Message):
     """The hosts that it names. null: there are more than 256."""
     servers: _Texts | None
     """Those of them that run a parameter server. null: there are more than 256."""
-    demand: Annotated[tuple[DemandSpec, ...], Field(strict=False)] | None
+    demand: Annotated[tuple[MeasuredDemand, ...], Field(strict=False)] | None
     """The bytes that one iteration sends between hosts, as declared; without it, as measured. null: it is not known, or
     it has more than 256 pairs of hosts."""
     launcher: Name | None = None
@@ -117,6 +119,21 @@ class StageEvent(Message):
     """The names of its running jobs, or of those that it had when it ended. For a tenant, of its own jobs."""
 
 
+class HostLinkFacts(Message):
+    """An interface of a host that has several, and where it is attached."""
+
+    interface: str
+    """The name of the interface on the host."""
+    egress_bps: float
+    """The rate of its link from the host, in bit/s."""
+    ingress_bps: float
+    """The rate of its link to the host, in bit/s."""
+    switch: str | None = None
+    """The datapath id of its switch, 16 hexadecimal digits. null: not known."""
+    port: int | None = None
+    """The OpenFlow port number at its switch. null: not known."""
+
+
 class HostEvent(Message):
     """Data of the event ``host``: the agent of a host reports again or is silent, or a host was added or removed.
 
@@ -131,9 +148,16 @@ class HostEvent(Message):
     marks_acknowledgements: bool
     """Whether its agent marks acknowledgements now."""
     egress_bps: float | None = None
-    """The rate of its link from the host, in bit/s. null: it takes no part."""
+    """The rate of its link from the host, in bit/s, or of all its links together. null: it takes no part."""
     ingress_bps: float | None = None
-    """The rate of its link to the host, in bit/s. null: it takes no part."""
+    """The rate of its link to the host, in bit/s, or of all its links together. null: it takes no part."""
+    switch: str | None = None
+    """The datapath id of the switch that it is attached to, 16 hexadecimal digits. null: not known, or it has several
+    links."""
+    port: int | None = None
+    """Its OpenFlow port number there. null: not known, or it has several links."""
+    links: Annotated[tuple[HostLinkFacts, ...], Field(strict=False)] = ()
+    """The interfaces of a host that has several in the network that is ordered. Empty: it has one."""
 
 
 class SwitchEvent(Message):
@@ -164,7 +188,7 @@ class SettingsEvent(Settings):
     classes: int
     """How many classes the order is cut into."""
     enforce: _Texts
-    """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
+    """Who enforces the order by the settings: switches, hosts. Empty: the controller only observes."""
 
 
 class ProblemEvent(Message):
@@ -254,7 +278,7 @@ class NetworkHost(Message):
     name: Name
     """The name of the host."""
     address: str | None
-    """The IPv4 address of the host."""
+    """The first address of the host, of IPv4 where it has one. null: none is known."""
     alive: bool
     """Whether the lease of its agent runs."""
 
@@ -283,6 +307,8 @@ class LinkEnd(Message):
     """The name of a host, or the datapath id of a switch."""
     port: int | None
     """The OpenFlow port number at a switch. null: the end is a host."""
+    interface: str | None = None
+    """The name of the interface, at a host that has several. null: it has one, or the end is a switch."""
 
 
 class NetworkLink(Message):
@@ -300,6 +326,11 @@ class NetworkLink(Message):
     """What was sent from a to b in the last 5 s, in bit/s by class (other: all other traffic). null: nobody counts
     it."""
     b_to_a_load_bps: dict[str, float] | None
+    """The same from b to a."""
+    a_to_b_total_bps: float | None = None
+    """What was sent from a to b in the last 5 s, in bit/s, in all classes together. Nothing else is counted of what a
+    host sends. null: nobody counts it."""
+    b_to_a_total_bps: float | None = None
     """The same from b to a."""
     problems: _Texts
     """Why the link is not ordered, at either end."""

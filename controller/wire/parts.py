@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from controller.wire.base import Label, Message, MetricValue, Name, RunLength, Seconds, UserName
+from controller.wire.base import Label, Message, MetricValue, Name, RunLength, Seconds, Unit, UserName
 from controller.wire.metric import MetricSpec
 
 MAX_PART_HOSTS = 4096
@@ -22,8 +22,8 @@ class PartSpec(Message):
     user: UserName | None = None
     """The Unix user whose job it is, or the namespace in Kubernetes. It is the same in all parts of a job."""
     family: Label | None = None
-    """As in JobSpec. Of family, model, metric, target and iterations counts what the part with is_first tells; without
-    such a part, the word of the first host in alphabetical order that knows it."""
+    """As in JobSpec. Of family, model, metric, target, iterations and unit counts what the part with is_first tells;
+    without such a part, the word of the first host in alphabetical order that knows it."""
     model: Label | None = None
     """The name of the trained model, for people."""
     metric: MetricSpec | None = None
@@ -32,6 +32,8 @@ class PartSpec(Message):
     """A value of the metric that the user calls done."""
     iterations: RunLength | None = None
     """The length of the whole run in iterations, where it is known."""
+    unit: Unit | None = None
+    """As in JobSpec. Without it: iteration."""
     world_size: Processes | None = None
     """How many processes the whole job has."""
     ranks: Processes | None = None

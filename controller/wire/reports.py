@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from controller.wire.addresses import EndpointName, InterfaceName
 from controller.wire.base import PRINTABLE_PATTERN, Bytes, Iterations, Message, MetricValue, Name, Seconds, TcpPort
-from controller.wire.jobs import FlowSpec
+from controller.wire.interfaces import MAX_INTERFACES, InterfaceTraffic
+from controller.wire.jobs import ConnectionSpec
 
 MAX_FLOWS = 4096
 """Allow this many connections in one batch, as many as a job may have."""
@@ -26,6 +28,9 @@ MAX_PEERS = 4096
 
 MAX_UNREAD = 400
 """Allow so many characters of a reason why a job's output cannot be read."""
+
+MAX_TUNNEL_PORTS = 8
+"""Allow tunnels at so many UDP ports of a host."""
 
 MAX_POINTS = 10_000
 """Allow this many points of progress in one batch, over all its jobs."""
@@ -68,27 +73,29 @@ class JobReport(Message):
 
 
 class FlowSeen(Message):
-    """A connection of a job that the host has found (IPv4, TCP)."""
+    """A connection of a job that the host has found: TCP over IPv4 or IPv6."""
 
     job: Name
     """The name of the job."""
-    flow: FlowSpec
+    flow: ConnectionSpec
     """The connection."""
 
 
 class LinkSeen(Message):
-    """TCP connections of a job between the reporting host and ``peer``, both directions (IPv4).
+    """TCP connections of a job between the reporting host and ``peer``, both directions, over IPv4 or IPv6.
 
     A link with one port, the host's own or the peer's, is all connections through that port, which is the job's alone.
     A link with both ports is one connection.
     """
 
-    peer: Name
-    """The host at the other end."""
+    peer: EndpointName
+    """The host at the other end, or HOST/INTERFACE where that host has several interfaces in the network."""
     port: TcpPort | None = None
     """The TCP port at the reporting host."""
     peer_port: TcpPort | None = None
     """The TCP port at the peer."""
+    interface: InterfaceName | None = None
+    """The interface of the reporting host whose address is used. null: not told, or it has one."""
 
     @model_validator(mode="after")
     def _has_a_port(self) -> LinkSeen:
@@ -100,12 +107,14 @@ class LinkSeen(Message):
 class PeerBytes(Message):
     """Payload bytes of a job's connections with a peer."""
 
-    peer: Name
-    """The host at the other end."""
+    peer: EndpointName
+    """The host at the other end, or HOST/INTERFACE where that host has several interfaces in the network."""
     sent: Bytes = 0.0
     """The bytes that the peer has acknowledged."""
     received: Bytes = 0.0
     """The bytes that were received from the peer."""
+    interface: InterfaceName | None = None
+    """The interface of the reporting host whose address is used. null: not told, or it has one."""
 
 
 class JobTraffic(Message):
@@ -152,17 +161,27 @@ class HostReport(Message):
     marks_acknowledgements: bool = False
     """Whether the host gives packets without data of its jobs the DSCP for acknowledgements, and clears that DSCP where
     a program has set it, so that switches may trust it."""
+    tunnel_ports: Annotated[tuple[TcpPort, ...], Field(max_length=MAX_TUNNEL_PORTS, strict=False)] = ()
+    """The UDP ports of the host's tunnels whose packets leave with the DSCP of the job that is inside them, and never
+    with one that a program has set, so that switches may trust it."""
+    marks: bool | None = None
+    """Whether the host's packet filter gives the packets of jobs the DSCPs of the host's plan. null: that is not known,
+    such as before the first plan, and where sockets are marked one by one."""
     jobs: Annotated[tuple[JobReport, ...], Field(max_length=4096, strict=False)] = ()
     """The news of jobs."""
     flows: Annotated[tuple[FlowSeen, ...], Field(max_length=MAX_FLOWS, strict=False)] = ()
     """Connections that were found."""
     traffic: Annotated[tuple[JobTraffic, ...], Field(max_length=MAX_TRAFFIC, strict=False)] = ()
     """All connections of jobs, by job."""
+    interfaces: Annotated[tuple[InterfaceTraffic, ...], Field(max_length=MAX_INTERFACES, strict=False)] | None = None
+    """What all interfaces have carried that are compared with the connections. null: they are as reported last."""
 
     @model_validator(mode="after")
     def _is_taken_at_once(self) -> HostReport:
         if (count := sum(len(part.links or ()) for part in self.traffic)) > MAX_BATCH_LINKS:
             raise ValueError(f"a batch has at most {MAX_BATCH_LINKS} links, this one {count}; leave some out")
+        if len({part.interface for part in self.interfaces or ()}) < len(self.interfaces or ()):
+            raise ValueError("an interface is there twice; name each interface once")
         if (count := sum(len(part.points) for part in self.jobs)) > MAX_POINTS:
             raise ValueError(f"a batch has at most {MAX_POINTS} points of progress, this one {count}; send several")
         return self

@@ -80,11 +80,15 @@ class HostState(Message):
     name: Name
     """The name of the host."""
     address: str | None
-    """The IPv4 address of the host."""
+    """The first address of the host, of IPv4 where it has one. null: none is known."""
     alive: bool
     """Whether the lease of its agent runs."""
     marks_acknowledgements: bool = False
     """Whether its agent marks acknowledgements now."""
+    tunnel_ports: Annotated[tuple[int, ...], Field(strict=False)] = ()
+    """The UDP ports of tunnels whose outer headers its agent marks now."""
+    marks: bool | None = None
+    """Whether its packet filter marks packets of jobs now. null: that is not known."""
     clock_offset_seconds: float | None = None
     """How far the host's clock is behind the controller's, in seconds, with the time that its fastest report took.
     Below 0: it is ahead. null: it has not reported."""
@@ -143,8 +147,9 @@ class Status(Message):
     """The hosts of the settings."""
     switches: Annotated[tuple[SwitchState, ...], Field(strict=False)]
     """The switches that have connected."""
-    mode: Literal["classified", "marked"] = "classified"
-    """How switches distinguish jobs now: by addresses and ports, or by marks alone."""
+    mode: Literal["classified", "marked", "dscp"] = "classified"
+    """How switches distinguish jobs now: by addresses and ports, by marks of classes alone, or by a DSCP of each
+    job."""
     flow_rules: int = 0
     """The rules that the flows of jobs need in the plan in force, at the switch that needs most."""
     table_budget: int = 0
@@ -160,7 +165,7 @@ class Status(Message):
     policies: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """The policies that can be chosen, in alphabetical order."""
     enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
+    """Who enforces the order by the settings: switches, hosts. Empty: the controller only observes."""
 
 
 class SettingChange(Message):

@@ -16,7 +16,7 @@ from controller.wire import Message
 from deepprophet.costs.measured import Measurement
 from deepprophet.errors import InputError
 
-FORMAT = 3
+FORMAT = 4
 _Part = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -60,8 +60,8 @@ class Context(Message):
     """What operators take in an iteration, from what they take alone; beside ``neighbours`` other busy workers.
 
     ``near`` times the near cost, ``far`` times what far inputs add, by the share that is far; seconds of a byte that is
-    moved, since results go to memory that is not at hand, of a byte on a new page, and of a call in each phase
-    (forward, backward, optimizer).
+    moved, since results go to memory that is not at hand, of a byte on a new page, of a call in each phase
+    (forward, backward, optimizer), of a module that is called, and of a gradient that is put in its place.
     ``low`` and ``high``: measured over predicted of whole iterations, 10-90 %.
     """
 
@@ -71,6 +71,8 @@ class Context(Message):
     byte: _Part
     fresh: _Part
     calls: Annotated[tuple[_Part, _Part, _Part], Field(strict=False)]
+    module: _Part = 0.0
+    gradient: _Part = 0.0
     low: _Part
     high: _Part
     samples: int
@@ -85,20 +87,30 @@ class Wrapping(Message):
 
 class Collective(Message):
     """The host's side of an exchange: seconds a message (a step of a ring), a byte where no link is slower, and of a
-    byte the share that a core works on it."""
+    byte the share that a core works on it.
+
+    ``lost_byte``: seconds by which workers that compute meanwhile on all cores take longer for a byte: cores that the
+    exchange needs, and memory. None: it was not measured, and is what a core works.
+    """
 
     message: _Part
     byte: _Part
     processor_byte: _Part
+    lost_byte: _Part | None = None
     low: _Part
     high: _Part
 
 
 class Calibration(Message):
-    """All that is known of a device. ``table``: by an operator's key, its measurement's four numbers."""
+    """All that is known of a device. ``table``: by an operator's key, its measurement's four numbers.
+
+    ``floor``: seconds of a call that does nothing, as single operators are called to be measured: a model's code calls
+    them otherwise, and ``Context.calls`` has what that costs.
+    """
 
     format: int = FORMAT
     provenance: Provenance
+    floor: _Part = 0.0
     table: dict[str, tuple[_Part, _Part, _Part, _Part]] = Field(strict=False)
     rooflines: Annotated[tuple[Roofline, ...], Field(strict=False)]
     contexts: Annotated[tuple[Context, ...], Field(strict=False, min_length=1)]

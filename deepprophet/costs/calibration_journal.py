@@ -35,6 +35,7 @@ class JournalContents:
     beside: dict[str, float] = field(default_factory=dict)
     wrapping: list[dict[str, Any]] | None = None
     collective: list[dict[str, Any]] | None = None
+    overlap: list[dict[str, Any]] | None = None
     others: list[tuple[float, float]] = field(default_factory=list)
 
     def others_cores(self) -> float:
@@ -171,6 +172,13 @@ def _collective(kept: JournalContents, record: Mapping[str, Any]) -> None:
     kept.collective = record["collective"]
 
 
+def _overlap(kept: JournalContents, record: Mapping[str, Any]) -> None:
+    for row in record["overlap"]:
+        for name in ("quiet", "busy", "sending"):
+            seconds(row[name], f"{name} iterations of {row['name']}")
+    kept.overlap = record["overlap"]
+
+
 def _others(kept: JournalContents, record: Mapping[str, Any]) -> None:
     kept.others.append((float(record["others"]), float(record["wall"])))
 
@@ -182,5 +190,6 @@ _KINDS: Mapping[str, Callable[[JournalContents, Mapping[str, Any]], None]] = {
     "beside": _beside,
     "wrapping": _wrapping,
     "collective": _collective,
+    "overlap": _overlap,
     "others": _others,
 }

@@ -60,10 +60,13 @@ def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], ne
     """Return the cost of each operator, beside so many busy workers on the same machine."""
     context = context_for(known.contexts, neighbours)
     corrections = _family_correction(graph, known.rooflines, fresh)
-    known_costs: dict[tuple[str, Phase, float, float], Cost] = {}
+    known_costs: dict[tuple[str, Phase, float, float, int, int], Cost] = {}
     answer = []
     for operator in graph.operators:
-        same = (operator.key, operator.phase, round(operator.far_share, 2), operator.fresh_bytes)
+        same = (
+            operator.key, operator.called_in, round(operator.far_share, 2), operator.fresh_bytes, operator.modules,
+            operator.gradients,
+        )  # fmt: skip
         if same not in known_costs:
             known_costs[same] = _cost(operator, known, fresh, context, corrections)
         answer.append(known_costs[same])
@@ -85,20 +88,20 @@ def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
 
     mixed = {
         name: between(getattr(low, name), getattr(high, name))
-        for name in ("near", "far", "byte", "fresh", "low", "high")
+        for name in ("near", "far", "byte", "fresh", "module", "gradient", "low", "high")
     }
     calls = tuple(map(between, low.calls, high.calls))
     return low.model_copy(update={**mixed, "calls": calls})
 
 
-def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]:
-    """Seconds of all operators together, and their interval."""
-    seconds = sum(part.seconds for part in parts)
+def total(parts: Sequence[Cost], context: Context, times: Sequence[int]) -> tuple[float, float, float]:
+    """Seconds of all operators together, each so many ``times``, and their interval."""
+    seconds = sum(part.seconds * count for part, count in zip(parts, times, strict=True))
     below: dict[str, float] = {}
     above: dict[str, float] = {}
-    for part in parts:
-        below[part.alike] = below.get(part.alike, 0.0) + part.seconds - part.low
-        above[part.alike] = above.get(part.alike, 0.0) + part.high - part.seconds
+    for part, count in zip(parts, times, strict=True):
+        below[part.alike] = below.get(part.alike, 0.0) + (part.seconds - part.low) * count
+        above[part.alike] = above.get(part.alike, 0.0) + (part.high - part.seconds) * count
     down = math.hypot(math.hypot(*below.values()), seconds * max(1.0 - context.low, 0.0))
     up = math.hypot(math.hypot(*above.values()), seconds * max(context.high - 1.0, 0.0))
     return seconds, max(seconds - down, 0.0), seconds + up
@@ -109,10 +112,10 @@ def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
     those predicted by family, then those that were measured for this prediction.
     """
     by_key: dict[str, Unseen] = {}
-    for operator, part in zip(graph.operators, parts, strict=True):
+    for operator, part, count in zip(graph.operators, parts, graph.times(), strict=True):
         if part.way != "table":
             so_far = by_key[operator.key].seconds if operator.key in by_key else 0.0
-            by_key[operator.key] = Unseen(so_far + part.seconds, part.way)
+            by_key[operator.key] = Unseen(so_far + part.seconds * count, part.way)
     return dict(sorted(by_key.items(), key=lambda item: (_LEAST_KNOWN.index(item[1].way), -item[1].seconds)))
 
 
@@ -135,20 +138,26 @@ def _cost(
     context: Context,
     corrections: FamilyCorrection,
 ) -> Cost:
-    call = context.calls[PHASES.index(operator.phase)]
+    call = context.calls[PHASES.index(operator.called_in)]
     each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
     each += context.fresh * operator.fresh_bytes
+    each += context.module * operator.modules + context.gradient * operator.gradients
     measurement = fresh.get(operator.key)
     way: Way = "measured"
     if measurement is None:
         measurement, way = known.measured(operator.key), "table"
     if measurement is not None:
         further = (measurement.far - measurement.near) * operator.far_share
-        seconds = context.near * measurement.near + context.far * further + each
+        seconds = context.near * above(measurement.near, known.floor) + context.far * further + each
         low = seconds - context.near * (measurement.near - measurement.low)
         high = seconds + context.near * (measurement.high - measurement.near)
         return Cost(seconds, min(low, seconds), max(high, seconds), way, operator.key)
-    return _by_roofline(operator, known.rooflines, context, each, corrections)
+    return _by_roofline(operator, known, context, each, corrections)
+
+
+def above(seconds: float, floor: float) -> float:
+    """What an operator takes beyond the call of one that does nothing."""
+    return max(seconds - floor, 0.0)
 
 
 def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline | None:
@@ -159,8 +168,9 @@ def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline 
 
 
 def _by_roofline(
-    operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float, corrections: FamilyCorrection
+    operator: Operator, known: Calibration, context: Context, each: float, corrections: FamilyCorrection
 ) -> Cost:
+    rooflines = known.rooflines
     roofline, dtype = roofline_for(operator, rooflines), dtype_of(operator.key)
     way: Way = "roofline"
     if roofline is not None:
@@ -174,7 +184,7 @@ def _by_roofline(
         ordered = sorted(candidates, key=lambda r: roofline_seconds(r, operator))
         roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
     near = roofline_seconds(roofline, operator)
-    alone = context.near * near + context.far * far_seconds(roofline, operator) * operator.far_share
+    alone = context.near * above(near, known.floor) + context.far * far_seconds(roofline, operator) * operator.far_share
     alone *= 1.0 if way == "guess" else corrections.factor(roofline, dtype, near)
     low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
     return Cost(

@@ -35,11 +35,13 @@ def fit(
     *,
     priors: Sequence[float] | None = None,
     trust: float = 0.0,
+    groups: Sequence[str] | None = None,
 ) -> Fitted:
     """Factors of the columns that add up to the seconds of each row, none below 0.
 
     ``priors`` are what the factors are believed to be before, ``trust`` how much that weighs against all the rows.
-    The spread is that of rows that the fit did not see, a tenth left out in turn. Raises ValueError without rows.
+    The spread is that of rows that the fit did not see: all of one of the ``groups`` left out in turn, or without them
+    a tenth. Raises ValueError without rows.
     """
     if not rows:
         raise ValueError("nothing was measured to fit to")
@@ -47,9 +49,10 @@ def fit(
     relative = [[value / second for value in row] for row, second in zip(rows, seconds, strict=True)]
     factors = _robust(relative, before, trust, before, ROUNDS)
     ratios = []
-    for fold in range(min(len(relative), FOLDS)):
-        left = relative[fold::FOLDS]
-        others = [row for place, row in enumerate(relative) if place % FOLDS != fold]
+    folds = [str(place % FOLDS) for place in range(len(relative))] if groups is None else groups
+    for fold in dict.fromkeys(folds):
+        left = [row for row, own in zip(relative, folds, strict=True) if own == fold]
+        others = [row for row, own in zip(relative, folds, strict=True) if own != fold]
         enough = len(others) >= len(before)
         fold_factors = _robust(others, before, trust, factors, ROUNDS_AGAIN) if enough else factors
         ratios += [1.0 / max(_dot(fold_factors, row), MIN_RATIO) for row in left]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from deepprophet.graph.heap import MAX_THRESHOLD_BYTES
+from deepprophet.graph.memory.heap import MAX_THRESHOLD_BYTES
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 NEVER = -1

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from deepprophet.costs.calibration import Calibration, Collective, Context, Wrapping
+from deepprophet.costs import whole
+from deepprophet.costs.calibration import Calibration, Collective, Wrapping
 from deepprophet.costs.calibration_journal import Journal
-from deepprophet.costs.costs import VIEW_WEIGHT
 from deepprophet.costs.fit import fit
-from deepprophet.costs.measured import Measurement, seconds
+from deepprophet.costs.measured import seconds
 from deepprophet.costs.rooflines import rooflines
 from deepprophet.device import bench, busy
 from deepprophet.device.calibration_layers import layers
@@ -26,23 +26,24 @@ from deepprophet.device.device import provenance
 from deepprophet.device.loop import iteration, timed
 from deepprophet.device.probe import REST
 from deepprophet.device.probe_processes import lines, neighbours_training, probe, trained
-from deepprophet.graph.graph import PHASES, Graph
+from deepprophet.graph.graph import Graph
+from deepprophet.graph.spec import Call, TensorSpec
 from deepprophet.graph.trace import TraceOptions, trace
 
 Say = Callable[[str], None]
 
-PRIORS = (1.0, 0.7, 2e-11, 2.5e-10, 3e-6, 3e-6, 3e-6)
-"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 1 us a new
-page, 3 us a call of each phase.
-"""
+NOTHING = Call("aten.alias.default", (TensorSpec("float32", (1,)),), {}).key()
+"""An operator that does nothing: what it takes is what a call costs here."""
 
-TRUST = 0.01
 HALF_TYPES = 4
 """The operators of so many exercises are measured in bfloat16 too, for the rooflines of that type."""
 
 WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
 ROUND = 100
 """Progress is reported after so many operators."""
+
+MAX_RANKS = 8
+"""At most so many ranks compute and exchange at the same time, to measure what they take from each other."""
 
 WHOLE_SECONDS = 0.8
 """Whole iterations of a model are measured for so many seconds."""
@@ -80,14 +81,15 @@ class Calibrator:
         ]
         keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
         keys += [operator.key for graph in half for operator in graph.operators]
-        self._operators(keys)
+        self._operators([NOTHING, *keys])
         self._alone(chosen, graphs)
         rows, alone, happens = self._fitted(chosen, graphs)
-        contexts = [_context(rows, alone, 0, happens)]
+        kinds = [exercise.kind for exercise in chosen]
+        contexts = [whole.context(rows, alone, kinds, 0, happens)]
         if neighbours := _neighbours(self._about.cores, self._threads, device):
             self._beside(chosen, neighbours)
             beside = [self._kept.beside[exercise.name] for exercise in chosen]
-            contexts.append(_context(rows, beside, neighbours, happens))
+            contexts.append(whole.context(rows, beside, kinds, neighbours, happens))
         wrapping, collective = self._exchange([exercise.name for exercise in chosen if exercise.name in WRAPPED])
         table = self._kept.operators
         operators = [operator for graph in (*graphs.values(), *half, *parts) for operator in graph.operators]
@@ -95,12 +97,17 @@ class Calibrator:
             self._say(f"{self._disturbed} operators never had the processor to themselves")
         return Calibration(
             provenance=self._about.model_copy(update={"others_cores": self._kept.others_cores()}),
+            floor=self._floor(),
             table={key: (m.near, m.far, m.low, m.high) for key, m in table.items()},
             rooflines=tuple(rooflines(operators, table)),
             contexts=tuple(contexts),
             wrapping=wrapping,
             collective=collective,
         )
+
+    def _floor(self) -> float:
+        measured = self._kept.operators.get(NOTHING)
+        return 0.0 if measured is None else measured.near
 
     def _operators(self, keys: Iterable[str], exercise: str | None = None) -> None:
         """Measure the operators that nobody has measured; what others did meanwhile is noted too."""
@@ -159,7 +166,7 @@ class Calibrator:
         """
         alone = [self._kept.alone[exercise.name] for exercise in chosen]
         rows = [
-            row(graphs[exercise.name], self._kept.operators, iteration_of["fresh"])
+            whole.row(graphs[exercise.name], self._kept.operators, iteration_of["fresh"], self._floor())
             for exercise, iteration_of in zip(chosen, alone, strict=True)
         ]
         played = sum(operator.fresh_bytes for exercise in chosen for operator in graphs[exercise.name].operators)
@@ -192,7 +199,15 @@ class Calibrator:
             with tempfile.TemporaryDirectory() as folder:
                 ranks = [probe("collective", str(rank), "2", f"{folder}/store") for rank in range(2)]
                 self._journal.add(collective=lines(*ranks))
-        return _wrapping(self._kept.wrapping or []), _collective(self._kept.collective or [])
+        if self._kept.overlap is None and self._device.type == "cpu":
+            with tempfile.TemporaryDirectory() as folder:
+                world = min(max(_neighbours(self._about.cores, self._threads, self._device) + 1, 2), MAX_RANKS)
+                begin = ("overlap", str(self._threads))
+                ranks = [probe(*begin, str(rank), str(world), f"{folder}/store", *names) for rank in range(world)]
+                self._journal.add(overlap=lines(*ranks))
+        collective = _collective(self._kept.collective or [])
+        lost = _lost_byte(self._kept.overlap or [])
+        return _wrapping(self._kept.wrapping or []), collective.model_copy(update={"lost_byte": lost})
 
 
 def _neighbours(cores: int, threads: int, device: torch.device) -> int:
@@ -204,33 +219,16 @@ def _seconds(exercise: Exercise, device: torch.device, length: float) -> float:
     return statistics.median(timed(iteration(exercise.subject(), exercise.optimizer, device), device, seconds=length))
 
 
-def row(graph: Graph, table: Mapping[str, Measurement], fresh: float) -> tuple[float, ...]:
-    """What a context's factors are multiplied with, of one graph; ``fresh``: bytes on new pages, as counted."""
-    near = far = moved = 0.0
-    calls = dict.fromkeys(PHASES, 0.0)
-    for operator in graph.operators:
-        calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
-        moved += operator.bytes
-        if (measurement := table.get(operator.key)) is not None:
-            near += measurement.near
-            far += (measurement.far - measurement.near) * operator.far_share
-    return near, far, moved, fresh, *calls.values()
-
-
-def _context(rows: Sequence[Sequence[float]], whole: Sequence[float], neighbours: int, happens: float) -> Context:
-    """``happens``: so much of the new pages that are played a process needs indeed, on average."""
-    fitted = fit(rows, whole, priors=PRIORS, trust=TRUST)
-    near, far, byte, fresh, forward, backward, update = fitted.factors
-    return Context(
-        neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
-        low=fitted.low, high=fitted.high, samples=len(rows),
-    )  # fmt: skip
-
-
 def _wrapping(rows: Sequence[Mapping[str, Any]]) -> Wrapping:
     # What is less than nothing is chance.
     fitted = fit([(row["parameters"], row["bytes"]) for row in rows], [max(row["extra"], 1e-7) for row in rows])
     return Wrapping(parameter=fitted.factors[0], byte=fitted.factors[1])
+
+
+def _lost_byte(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Seconds that an iteration takes longer for each byte that is exchanged meanwhile."""
+    lost = [(row["busy"] / row["quiet"] - 1.0) * row["sending"] / row["bytes"] for row in rows]
+    return max(statistics.median(lost), 0.0) if lost else None
 
 
 def _collective(rows: Sequence[Mapping[str, Any]]) -> Collective:

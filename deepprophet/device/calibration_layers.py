@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from deepprophet.device.calibration_models import HAS_EXPERTS
 from deepprophet.device.calibration_set import Exercise
 
 SEED = 11
@@ -27,6 +28,7 @@ WIDTHS = (
 
 SIDES = (5, 6, 9, 11, 13, 18, 22, 26, 36, 44, 54, 72, 90, 110)
 COUNTS = (2, 3, 5, 6, 10, 12, 20, 24, 40, 48, 72, 120)
+SERIES = (90, 180, 360, 720, 1400, 2800)
 LENGTHS = (10, 18, 30, 44, 72, 100, 150)
 
 _MIN_FLOPS, _MAX_FLOPS = 1e6, 2.5e9
@@ -77,25 +79,85 @@ def _dense(draw: random.Random) -> Callable[[], Any]:
     return lambda: (_Layer(lambda layer, x: layer(x), (into,), nn.Linear(into, out)), torch.randn(rows, into))
 
 
-def _convolution(kernel: int, stride: int, *, grouped: bool = False, into: tuple[int, ...] = WIDTHS) -> Any:
+def _convolution(kernel: int, stride: int, *, into: tuple[int, ...] = WIDTHS) -> Any:
     def made(draw: random.Random) -> Callable[[], Any]:
         def fits(count: int, side: int, few: int, many: int) -> bool:
-            if side < kernel or (grouped and few != many):
+            if side < kernel:
                 return False
             places = count * (side // stride) ** 2
-            window = kernel * kernel * (1 if grouped else few)
+            window = kernel * kernel * few
             return _fits(2.0 * places * window * many, count * side * side * few + places * many)
 
         count, side, few, many = _drawn(draw, fits, COUNTS, SIDES, into, WIDTHS)
-        layer = nn.Conv2d(
-            few, many, kernel, stride, kernel // 2, groups=few if grouped else 1, bias=draw.random() < 0.5
-        )  # fmt: skip
+        layer = nn.Conv2d(few, many, kernel, stride, kernel // 2, bias=draw.random() < 0.5)
         shape = (count, few, side, side)
         # A picture itself gets no gradient.
         scale = None if few == 3 else (few, 1, 1)
         return lambda: (_Layer(lambda layer, x: layer(x), scale, layer), torch.randn(shape))
 
     return made
+
+
+def _depthwise(kernel: int, stride: int) -> Any:
+    """A filter for each channel: what such a layer takes hangs on its pictures, not on a product."""
+
+    def made(draw: random.Random) -> Callable[[], Any]:
+        count, side, width = _drawn(
+            draw, lambda n, s, w: s >= kernel and 1e5 <= n * s * s * w <= 3e6, COUNTS, SIDES, WIDTHS
+        )
+        layer = nn.Conv2d(width, width, kernel, stride, kernel // 2, groups=width, bias=False)
+        return lambda: (_Layer(lambda part, x: part(x), (width, 1, 1), layer), torch.randn(count, width, side, side))
+
+    return made
+
+
+def _series(kernel: int, *, gaps: bool = False) -> Any:
+    """A convolution over one dimension; ``gaps``: with windows that have some."""
+
+    def made(draw: random.Random) -> Callable[[], Any]:
+        def fits(count: int, length: int, few: int, many: int) -> bool:
+            return _fits(2.0 * count * length * kernel * few * many, count * length * (few + many))
+
+        count, length, few, many = _drawn(draw, fits, COUNTS[:8], SERIES, WIDTHS[:20], WIDTHS[:20])
+        gap = draw.choice((2, 4, 8, 16)) if gaps else 1
+        layer = nn.Conv1d(few, many, kernel, padding=gap * (kernel // 2), dilation=gap)
+        return lambda: (_Layer(lambda part, x: part(x), (few, 1), layer), torch.randn(count, few, length))
+
+    return made
+
+
+def _spread(draw: random.Random) -> Callable[[], Any]:
+    """A convolution the other way, which makes pictures larger."""
+
+    def fits(count: int, side: int, few: int, many: int) -> bool:
+        return _fits(2.0 * count * side * side * 4 * few * many, count * side * side * (few + 4 * many))
+
+    count, side, few, many = _drawn(draw, fits, COUNTS, SIDES[:10], WIDTHS, WIDTHS)
+    layer = nn.ConvTranspose2d(few, many, 2, 2)
+    return lambda: (_Layer(lambda part, x: part(x), (few, 1, 1), layer), torch.randn(count, few, side, side))
+
+
+def _experts(draw: random.Random) -> Callable[[], Any]:
+    """A product in groups of rows, all of which are as large."""
+    rows, width, inner, groups = _drawn(
+        draw, lambda n, w, i, g: n >= 2 * g and _fits(2.0 * n * w * i, n * (w + i) + g * w * i),
+        (24, 72, 120, 200, 480, 1000, 2200), WIDTHS[4:22], WIDTHS[4:22], (3, 4, 6, 12, 20),
+    )  # fmt: skip
+    ends = (torch.arange(1, groups + 1) * rows // groups).int()
+    weights = torch.randn(groups, width, inner)
+
+    class Grouped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = nn.Parameter(weights)
+
+        def forward(self, x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+            return functional.grouped_mm(x, self.weights, offs=given)
+
+    return lambda: (
+        _Layer(lambda part, x, given: part(x, given), (width,), Grouped()),
+        (torch.randn(rows, width), ends),
+    )
 
 
 def _pictures(draw: random.Random) -> Callable[[], Any]:
@@ -172,11 +234,18 @@ _KINDS: dict[str, tuple[Callable[[random.Random], Callable[[], Any]], int]] = {
     "point by two": (_convolution(1, 2), 10),
     "wide window": (_convolution(5, 1), 4),
     "of a picture": (_convolution(7, 2, into=(3,)), 4),
-    "grouped": (_convolution(3, 1, grouped=True), 8),
+    "grouped": (_depthwise(3, 1), 12),
+    "grouped by two": (_depthwise(3, 2), 6),
+    "grouped wide": (_depthwise(5, 1), 6),
+    "grouped widest": (_depthwise(7, 1), 4),
+    "series": (_series(3), 8),
+    "series with gaps": (_series(3, gaps=True), 10),
+    "spread": (_spread, 6),
     "pictures": (_pictures, 10),
     "rows": (_rows, 10),
     "attention": (_attention, 14),
     "recurrent": (_recurrent, 12),
     "words": (_words, 8),
+    **({"experts": (_experts, 8)} if HAS_EXPERTS else {}),
 }
 """How a layer of a kind is drawn, and how many."""

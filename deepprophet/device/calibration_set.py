@@ -14,16 +14,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from deepprophet.device.calibration_models import HAS_EXPERTS, Dilated, Experts, Repeated, Scan, Steps, separable
 from deepprophet.graph.subject import Subject, subject
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A model of the calibration set: its name, and how it is made."""
+    """A model of the calibration set: its name, which begins with its kind, and how it is made."""
 
     name: str
     make: Callable[[], Any]
     optimizer: str = "sgd"
+
+    @property
+    def kind(self) -> str:
+        """What it has in common with others of the set."""
+        return self.name.partition("-")[0]
 
     def subject(self) -> Subject:
         """The model with its batch and its loss."""
@@ -156,6 +162,59 @@ def _tables(tables: int, rows: int, width: int, count: int, *, bags: bool) -> An
     return net, batch, lambda output, given: functional.binary_cross_entropy_with_logits(output, given[-1])
 
 
+def _tokens(layer: Callable[[], nn.Module], width: int, length: int, count: int, depth: int) -> Any:
+    """Words, layers of the shape of what they get, each added to it and normalised, and scores of words."""
+
+    def run(part: Any, tokens: torch.Tensor) -> torch.Tensor:
+        x = part["words"](tokens)
+        for layer_, norm in zip(part["layers"], part["norms"], strict=True):
+            x = norm(x + layer_(x))
+        return part["out"](x)
+
+    net = _Net(
+        run,
+        words=nn.Embedding(1500, width),
+        layers=nn.ModuleList([layer() for _ in range(depth)]),
+        norms=nn.ModuleList([nn.LayerNorm(width) for _ in range(depth)]),
+        out=nn.Linear(width, 900),
+    )
+    return net, (torch.randint(1500, (count, length)), torch.randint(900, (count, length))), _entropy
+
+
+def _separable(
+    widths: tuple[int, ...], wider: int, side: int, count: int, *, kernel: int = 3, hard: bool = False
+) -> Any:
+    body = separable(widths, wider, kernel, nn.Hardswish if hard else nn.ReLU6)
+    return _Net(lambda part, x: part["body"](x), body=body), _pictures(count, side), _entropy
+
+
+def _dilated(width: int, depth: int, length: int, count: int) -> Any:
+    def run(part: Any, x: torch.Tensor) -> torch.Tensor:
+        return part["out"](torch.relu(part["body"](part["stem"](x)))).transpose(1, 2)
+
+    net = _Net(run, stem=nn.Conv1d(1, width, 1), body=Dilated(width, depth), out=nn.Conv1d(width, 30, 1))
+    return net, (torch.randn(count, 1, length), torch.randint(30, (count, length))), _entropy
+
+
+def _experts(width: int, inner: int, experts: int, length: int, count: int) -> Any:
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.experts = Experts(width, inner, experts, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.experts(x.flatten(0, 1)).view_as(x)
+
+    return _tokens(Flat, width, length, count, 2)
+
+
+def _repeated(width: int, length: int, count: int, depth: int) -> Any:
+    def layer() -> nn.Module:
+        return Repeated(nn.Sequential(nn.Linear(width, 3 * width), nn.GELU(), nn.Linear(3 * width, width)))
+
+    return _tokens(layer, width, length, count, depth)
+
+
 def _pictures(count: int, side: int) -> tuple[torch.Tensor, ...]:
     return torch.randn(count, 3, side, side), torch.randint(30, (count,))
 
@@ -168,6 +227,8 @@ def exercises(*, quick: bool = False) -> Iterator[Exercise]:
     yield Exercise("lstm-144x20-12", lambda: _recurrent("lstm", 144, 20, 12))
     yield Exercise("attention-160x4-48", lambda: _attention(160, 4, 48, 6, 2, causal=False))
     yield Exercise("tables-6-3000", lambda: _tables(6, 3000, 20, 48, bags=True))
+    yield Exercise("scan-72x6", lambda: _tokens(lambda: Scan(72, 8), 72, 22, 6, 1))
+    yield Exercise("separable-20-56", lambda: _separable((20, 20, 44), 4, 56, 6))
     if quick:
         return
     yield Exercise("dense-600x6-96", lambda: _dense(600, 6, 96), "momentum")
@@ -181,6 +242,21 @@ def exercises(*, quick: bool = False) -> Iterator[Exercise]:
     yield Exercise("lstm-384x24-24", lambda: _recurrent("lstm", 384, 24, 24))
     yield Exercise("gru-208x28-24", lambda: _recurrent("gru", 208, 28, 24))
     yield Exercise("rnn-272x20-20", lambda: _recurrent("rnn", 272, 20, 20))
+    yield Exercise("steps-112x24", lambda: _tokens(lambda: Steps(112), 112, 24, 20, 2))
+    yield Exercise("scan-144x12", lambda: _tokens(lambda: Scan(144, 12), 144, 36, 10, 2))
+    yield Exercise("scan-208x16", lambda: _tokens(lambda: Scan(208, 16), 208, 56, 4, 3), "adamw")
+    yield Exercise("separable-24-112", lambda: _separable((24, 24, 44, 44, 80), 6, 112, 8))
+    yield Exercise(
+        "separable-44-72", lambda: _separable((44, 44, 72, 72, 104), 3, 72, 20, kernel=5, hard=True), "momentum"
+    )
+    yield Exercise("separable-48-144", lambda: _separable((48, 48, 96), 4, 144, 4))
+    yield Exercise("dilated-44x6", lambda: _dilated(44, 6, 720, 6))
+    yield Exercise("dilated-104x8", lambda: _dilated(104, 8, 360, 4), "adam")
+    if HAS_EXPERTS:
+        yield Exercise("experts-144x6", lambda: _experts(144, 320, 6, 30, 12))
+        yield Exercise("experts-240x12", lambda: _experts(240, 448, 12, 44, 10), "adamw")
+    yield Exercise("repeated-240x4", lambda: _repeated(240, 44, 12, 4))
+    yield Exercise("repeated-448x3", lambda: _repeated(448, 30, 20, 3), "adamw")
     yield Exercise("attention-336x6-72", lambda: _attention(336, 6, 72, 12, 3, causal=False))
     yield Exercise("attention-240x5-96", lambda: _attention(240, 5, 96, 20, 2, causal=True), "adamw")
     yield Exercise("attention-400x8-56", lambda: _attention(400, 8, 56, 10, 3, causal=True))

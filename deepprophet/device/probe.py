@@ -4,6 +4,8 @@
 own, whose memory is as of one that just began; a JSON line a model: what an iteration takes, and its bytes on new
 pages. ``neighbour THREADS``: trains the model whose name it reads, until it reads another or REST, or its input ends.
 Both tell a line as soon as they hear.
+``overlap THREADS RANK WORLD FILE NAME...``: what iterations take without and with all-reduces beside them, a JSON line
+a model, from rank 0.
 ``wrapping THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective
 RANK WORLD FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
 """
@@ -17,6 +19,7 @@ import select
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,6 +36,9 @@ from deepprophet.device.loop import WARM_ITERATIONS, iteration, timed
 CPU = torch.device("cpu")
 SIZES = (4 * 1024, 64 * 1024, 2**19, 2**21, 2**23, 25 * 2**20)
 MIN_SAMPLES, MAX_SAMPLES, SECONDS_A_SIZE = 7, 200, 0.5
+OVERLAP_BYTES, OVERLAP_ROUNDS, QUIET_SECONDS = 8 * 2**20, 60, 0.3
+"""What is exchanged beside iterations, how often, and for how long iterations are timed without that."""
+
 PATIENCE = timedelta(seconds=60)
 REST = "-"
 
@@ -46,6 +52,10 @@ def main(arguments: list[str]) -> int:
     elif what == "neighbour":
         torch.set_num_threads(int(rest[0]))
         _neighbour({exercise.name: exercise for exercise in exercises()})
+    elif what == "overlap":
+        torch.set_num_threads(int(rest[0]))
+        chosen = [exercise for exercise in exercises() if exercise.name in rest[4:]]
+        _overlap(int(rest[1]), int(rest[2]), Path(rest[3]), chosen)
     elif what == "wrapping":
         torch.set_num_threads(int(rest[0]))
         _wrapping([exercise for exercise in exercises() if exercise.name in rest[1:]])
@@ -156,6 +166,44 @@ def _collective(rank: int, world: int, store: Path) -> None:
         if rank == 0:
             _tell({"bytes": size, "seconds": sorted(samples), "work": statistics.median(work)})
     dist.destroy_process_group()
+
+
+def _overlap(rank: int, world: int, store: Path, chosen: list[Exercise]) -> None:
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world, timeout=PATIENCE)
+    values = torch.ones(OVERLAP_BYTES // 4)
+    for exercise in chosen:
+        run = iteration(exercise.subject(), exercise.optimizer, CPU)
+        dist.barrier()
+        quiet = statistics.median(timed(run, CPU, seconds=QUIET_SECONDS))
+        dist.barrier()
+        busy, sending = _beside_sending(run, values)
+        dist.barrier()
+        if rank == 0:
+            handled = OVERLAP_ROUNDS * OVERLAP_BYTES * 2 * (world - 1) / world
+            _tell({"name": exercise.name, "quiet": quiet, "busy": busy, "sending": sending, "bytes": handled})
+    dist.destroy_process_group()
+
+
+def _beside_sending(run: Callable[[], None], values: torch.Tensor) -> tuple[float, float]:
+    """Seconds of an iteration while a thread exchanges without a pause, and of all that it exchanges."""
+
+    def send() -> None:
+        for _ in range(OVERLAP_ROUNDS):
+            dist.all_reduce(values)
+            values.fill_(1.0)
+
+    began = time.perf_counter()
+    thread = threading.Thread(target=send)
+    thread.start()
+    samples: list[float] = []
+    while not samples or thread.is_alive():
+        start = time.perf_counter()
+        run()
+        samples.append(time.perf_counter() - start)
+    # The last iteration went on when nothing was sent any more.
+    thread.join()
+    return statistics.median(samples[:-1] or samples), time.perf_counter() - began
 
 
 def _tell(line: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ def make(call: Call, device: torch.device) -> tuple[tuple[Any, ...], dict[str, A
     special = _SPECIAL.get(short(call.name))
     if special is not None:
         special(arguments)
+    if short(call.name) in _GROUPED:
+        _even_groups(arguments, options)
     return tuple(arguments), options
 
 
@@ -134,6 +136,19 @@ def _bags_backward(arguments: list[Any]) -> None:
         (torch.arange(bags.numel(), device=bags.device) // each).clamp(max=max(sizes.numel() - 1, 0)).to(bags.dtype)
     )
     sizes.fill_(each)
+
+
+_GROUPED = frozenset({"_grouped_mm", "transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback_backward"})
+
+
+def _even_groups(arguments: list[Any], options: dict[str, Any]) -> None:
+    """Where each group of rows ends: all groups are as large, as where tokens go to experts evenly."""
+    left, right = arguments[:2]
+    rows = left.shape[-1] if left.dim() == 2 and right.dim() == 2 else left.shape[0]
+    for value in (*arguments[2:], *options.values()):
+        if isinstance(value, torch.Tensor) and value.dim() == 1 and not value.is_floating_point():
+            groups = value.numel()
+            value.copy_(torch.arange(1, groups + 1, device=value.device) * rows // groups)
 
 
 def _recurrent_backward(arguments: list[Any]) -> None:

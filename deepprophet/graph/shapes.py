@@ -3,8 +3,8 @@
 [ours] A kernel works in tiles, and packs or unfolds its inputs before it multiplies. So beside an operation and a byte
 a roofline has what every product of matrices pays for dimensions that are short (operations over the dimension) or laid
 out the other way (bytes), a convolution for its filters, for the windows that it unfolds, for channels that do not fill
-its blocks and for steps, a norm for each of its rows. The factors are the device's, fitted to what was measured of it;
-none is below 0.
+its blocks, for steps, for windows with gaps and for those of one dimension, a norm for each of its rows. The factors
+are the device's, fitted to what was measured of it; none is below 0.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _convolution(call: Call, flops: float) -> Terms:
     if "backward" in call.name:
         result, given, weight = tensors[:3]
         # The sizes of the bias stand before it.
-        stride = _sizes(call, 4)
+        stride, dilation = _sizes(call, 4), _sizes(call, 6)
     else:
         given, weight = tensors[:2]
-        result, stride = None, _sizes(call, 3)
+        result, stride, dilation = None, _sizes(call, 3), _sizes(call, 5)
     places = given.shape[0] * (
         math.prod(result.shape[2:]) if result is not None else math.prod(given.shape[2:]) // max(math.prod(stride), 1)
     )
@@ -59,7 +59,8 @@ def _convolution(call: Call, flops: float) -> Terms:
     return (
         _over(flops, places), _over(flops, window), _over(flops, weight.shape[0]), float(weight.bytes),
         4.0 * places * window, flops * _unfilled(weight.shape[1]), flops * _unfilled(weight.shape[0]),
-        flops if math.prod(stride) > 1 else 0.0,
+        flops if math.prod(stride) > 1 else 0.0, flops if math.prod(dilation) > 1 else 0.0,
+        flops if len(weight.shape) == 3 else 0.0,
     )  # fmt: skip
 
 
@@ -67,6 +68,19 @@ def _sizes(call: Call, place: int) -> list[int]:
     """Of whole numbers an argument; [1] where another library's operator has something else there."""
     value = call.arguments[place] if place < len(call.arguments) else None
     return value if isinstance(value, list) and value and all(type(part) is int for part in value) else [1]
+
+
+def _grouped(call: Call, flops: float) -> Terms:
+    """Of rows in groups: what each group costs, and what short dimensions do."""
+    matrices = list(call.tensors())[:2]
+    if len(matrices) < 2 or any(len(tensor.shape) < 2 for tensor in matrices):
+        return (0.0,) * 6
+    left, right = matrices
+    groups = next((float(t.shape[0]) for t in (*matrices, *call.tensors()) if len(t.shape) in (1, 3)), 1.0)
+    return (
+        _over(flops, left.shape[-2]), _over(flops, left.shape[-1]), _over(flops, right.shape[-1]), groups,
+        _turned(left), _turned(right),
+    )  # fmt: skip
 
 
 def _recurrent(call: Call, flops: float) -> Terms:
@@ -98,8 +112,8 @@ def _any(call: Call, flops: float) -> Terms:
 
 
 _OF_FAMILY: Mapping[str, Callable[[Call, float], Terms]] = {
-    "matmul": _matmul, "recurrent": _recurrent, "attention": _attention, "reduce": _rows, "normalise": _rows,
-    "normalise-grad": _rows, "softmax": _rows, "lookup": _rows, "lookup-grad": _rows,
+    "matmul": _matmul, "grouped-matmul": _grouped, "recurrent": _recurrent, "attention": _attention, "reduce": _rows,
+    "normalise": _rows, "normalise-grad": _rows, "softmax": _rows, "lookup": _rows, "lookup-grad": _rows,
 }  # fmt: skip
 
 

@@ -84,7 +84,12 @@ def parse(key: str) -> Call:
 def readable(call: Call) -> str:
     """The call for people: ``aten.mm float32[32,784] float32[784,10]``."""
     name = call.name.removesuffix(".default")
-    return " ".join([name, *(f"{t.dtype}[{','.join(map(str, t.shape))}]" for t in call.tensors())])
+    return " ".join([name, *map(shaped, call.tensors())])
+
+
+def shaped(tensor: TensorSpec) -> str:
+    """A tensor for people: ``float32[32,784]``."""
+    return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
 
 
 def _tensors(argument: Argument) -> Iterator[TensorSpec]:

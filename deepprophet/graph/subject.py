@@ -1,74 +1,64 @@
-"""What is predicted: the model, its example batch and its loss, as MODULE:FACTORY gives them."""
+"""What is predicted: the model, its example batch and its loss, as a factory gives them."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import sys
-import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from deepprophet.errors import InputError, exited
+from deepprophet.errors import InputError
+from deepprophet.graph.arguments import EVERYTHING, Selection, selection
 
 OPTIMIZERS: tuple[str, ...] = ("sgd", "momentum", "adam", "adamw", "none")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What the model is called with. ``whole`` is the batch as it was given, for the loss."""
+    """An example batch. ``whole`` is the batch as it was given, for the loss; ``selected`` of it is the model's.
 
-    arguments: tuple[Any, ...]
-    options: Mapping[str, Any]
+    A tuple or list is the model's arguments, a mapping its options, all else its one argument.
+    """
+
     whole: Any
+    selected: Selection = EVERYTHING
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The model's positional arguments."""
+        if isinstance(self.whole, Mapping):
+            return ()
+        if isinstance(self.whole, (tuple, list)):
+            return tuple(self.whole[: self.selected.count])
+        return (self.whole,)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The model's keyword arguments."""
+        if not isinstance(self.whole, Mapping):
+            return {}
+        names = self.selected.names
+        return {name: value for name, value in self.whole.items() if names is None or name in names}
 
     def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
         """The batch with every tensor changed."""
-        whole = tree_map_only(torch.Tensor, change, self.whole)
-        return as_batch(whole)
+        return replace(self, whole=tree_map_only(torch.Tensor, change, self.whole))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with an example batch; ``loss`` takes the model's output and the batch as it was given."""
+    """A model with an example batch; ``loss`` takes the model's output and the batch as it was given.
+
+    ``notes``: what a reader of the prediction must know of how the model was made.
+    """
 
     model: torch.nn.Module
     batch: Batch
     loss: Callable[[Any, Any], torch.Tensor] | None
     batch_size: int
-
-
-def as_batch(given: Any) -> Batch:
-    """A tuple or list is the model's arguments, a mapping its options, all else its one argument."""
-    if isinstance(given, Mapping):
-        return Batch((), dict(given), given)
-    if isinstance(given, (tuple, list)):
-        return Batch(tuple(given), {}, given)
-    return Batch((given,), {}, given)
-
-
-def load(path: str, batch_size: int | None = None) -> Subject:
-    """What ``MODULE:FACTORY`` gives. Raises InputError.
-
-    A factory that takes ``batch_size`` is asked for that many examples; otherwise the example batch is cut or grown.
-    """
-    module_name, colon, name = path.partition(":")
-    if not colon or not module_name or not name:
-        raise InputError(f"{path}: it must be MODULE:FACTORY, such as my_models:resnet")
-    try:
-        factory = _find(module_name, name)
-        sized = batch_size is not None and _takes_batch_size(factory)
-        answer = factory(batch_size=batch_size) if sized else factory()
-    except (InputError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # it is anybody's code
-        raise InputError(f"{path} failed: {_told(error)}") from error
-    return subject(answer, path)
+    notes: tuple[str, ...] = ()
 
 
 def subject(answer: Any, path: str = "the factory") -> Subject:
@@ -83,6 +73,9 @@ def subject(answer: Any, path: str = "the factory") -> Subject:
         raise InputError(f"{path}: the model must be a torch.nn.Module; it is {_kind(model)}")
     if loss is not None and not callable(loss):
         raise InputError(f"{path}: the loss must be callable, loss(output, batch); it is {_kind(loss)}")
+    if isinstance(batch, Mapping):
+        # A tokenizer's batch is a mapping, too, but no dict.
+        batch = dict(batch)
     tensors = [part for part in tree_flatten(batch)[0] if isinstance(part, torch.Tensor)]
     if not tensors:
         raise InputError(f"{path}: the batch has no tensor; it is {_kind(batch)}")
@@ -90,7 +83,11 @@ def subject(answer: Any, path: str = "the factory") -> Subject:
     size = int(shaped[0].shape[0]) if shaped else 1
     if size == 0 or not any(tensor.numel() for tensor in tensors):
         raise InputError(f"{path}: the batch has no example; it begins with {_kind(shaped[0])}")
-    return Subject(model, as_batch(batch), loss, size)
+    try:
+        selected = selection(model.forward, batch, has_loss=loss is not None)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return Subject(model, Batch(batch, selected), loss, size)
 
 
 def total(output: Any, batch: Batch, loss: Callable[[Any, Any], torch.Tensor] | None) -> torch.Tensor:
@@ -100,17 +97,27 @@ def total(output: Any, batch: Batch, loss: Callable[[Any, Any], torch.Tensor] | 
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             raise InputError(f"the loss must be one number in a tensor; it is {_kind(value)}")
         return value
-    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    parts = [named] if isinstance(named, torch.Tensor) else tree_flatten(output)[0]
-    floats = [part for part in parts if isinstance(part, torch.Tensor) and part.is_floating_point()]
+    floats = _numbers(output)
     if not floats:
         raise InputError(f"the model returns no numbers to take a loss of, but {_kind(output)}; give a loss")
-    if len(floats) == 1 and floats[0].numel() == 1:
+    if is_loss(output):
         return floats[0].reshape(())
     value = floats[0].mean()
     for part in floats[1:]:
         value = value + part.mean()
     return value
+
+
+def is_loss(output: Any) -> bool:
+    """Whether a model has returned its loss: one number, or something that has a ``loss``."""
+    floats = _numbers(output)
+    return len(floats) == 1 and floats[0].numel() == 1
+
+
+def _numbers(output: Any) -> list[torch.Tensor]:
+    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    parts = [named] if isinstance(named, torch.Tensor) else tree_flatten(output)[0]
+    return [part for part in parts if isinstance(part, torch.Tensor) and part.is_floating_point()]
 
 
 def optimiser(name: str, parameters: list[Any]) -> torch.optim.Optimizer | None:
@@ -124,52 +131,6 @@ def optimiser(name: str, parameters: list[Any]) -> torch.optim.Optimizer | None:
         "adamw": lambda: torch.optim.AdamW(parameters),
     }
     return makers[name]()
-
-
-def _find(module_name: str, name: str) -> Callable[..., Any]:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)  # as "python -m" does: factories stand beside the training script
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise InputError(
-                f"no module {module_name}: it is looked for in this folder and where Python finds modules"
-            ) from error
-        raise InputError(f"{module_name} cannot be imported: {error}") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise InputError(f"{module_name} cannot be imported: {_told(error)}") from error
-    target: Any = module
-    for part in name.split("."):
-        if not hasattr(target, part):
-            near = [key for key in vars(module) if callable(getattr(module, key)) and not key.startswith("_")]
-            raise InputError(
-                f"{module_name} has no {name}; it has {', '.join(sorted(near)[:12]) or 'nothing callable'}"
-            )
-        target = getattr(target, part)
-    if not callable(target):
-        raise InputError(f"{module_name}:{name} must be a function that returns (model, batch); it is {_kind(target)}")
-    factory: Callable[..., Any] = target
-    return factory
-
-
-def _takes_batch_size(factory: Callable[..., Any]) -> bool:
-    try:
-        return "batch_size" in inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # what is written in C does not say
-        return False
-
-
-def _told(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    at = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    if isinstance(error, SystemExit):
-        return f"{exited(error)}{at}"
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'it says nothing more'}{at}"
 
 
 def _kind(value: Any) -> str:

@@ -51,9 +51,8 @@ def as_json(report: PredictionReport) -> dict[str, Any]:
         "model_compute_seconds": list(prediction.compute),
         "exposed_communication_seconds": played.exposed,
         "overlapped_communication_seconds": played.overlapped,
-        "examples_per_second": report.batch_size * prediction.configuration.workers / prediction.seconds
-        if prediction.seconds
-        else None,
+        "examples_per_iteration": prediction.examples,
+        "examples_per_second": prediction.examples / prediction.seconds if prediction.seconds else None,
         "bytes_per_iteration": prediction.bytes,
         "gradient_bytes": prediction.graph.gradient_bytes,
         "buckets": [{"bytes": b.bytes, "parameters": len(b.parameters)} for b in prediction.buckets],
@@ -129,7 +128,7 @@ def facts(report: PredictionReport) -> list[tuple[str, str]]:
             "bytes an iteration",
             f"{size(prediction.bytes)} over the network, {size(prediction.graph.gradient_bytes)} of gradients",
         ),
-        ("buckets", ", ".join(size(bucket.bytes) for bucket in prediction.buckets)),
+        ("buckets", ", ".join(size(bucket.bytes) for bucket in prediction.buckets) or "none"),
         ("critical path", "; ".join(f"{p['name']} {span(p['seconds'])}" for p in critical_path(prediction))),
         ("known by", ", ".join(f"{way} {share:.0%}" for way, share in shares(prediction).items() if share > 0)),
     ]

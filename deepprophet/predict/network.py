@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from controller.documents import text_file
-from controller.documents.document import DocumentError, field_name
-from controller.documents.faults import described_with_lines
 from controller.wire import DemandSpec, Message, Name
-from deepprophet.errors import InputError
+from deepprophet.costs import values_file
 
-GOODPUT = 0.95
-"""This share of a link's rate is left for data beside the headers of Ethernet, IP and TCP."""
-
-MAX_FILE_BYTES = 4 * 2**20
+GOODPUT = 1448 / 1538
+"""This share of a link's rate is left for data: of a full frame of Ethernet, with its preamble, checksum and gap, what
+is neither a header of IP nor of TCP with its timestamps (RFC 894, RFC 9293, RFC 7323; IEEE 802.3)."""
 
 Port = tuple[str, bool]
 """A host's link: its name, and True for what it sends, False for what it gets."""
@@ -138,19 +134,4 @@ def left_bps(network: NetworkSpec) -> dict[Port, float]:
 
 def read(path: Path) -> NetworkSpec:
     """A network file, YAML or JSON. Raises InputError, with the line and the field."""
-    from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and few predictions need it
-
-    try:
-        document = read_yaml(text_file.read(path, holds="a network: hosts, at least", most_bytes=MAX_FILE_BYTES))
-    except text_file.FileError as error:
-        raise InputError(str(error)) from error
-    except DocumentError as error:
-        raise InputError(f"{path}:{error.line or 1}: {error}") from error
-    if not isinstance(document.data, dict):
-        raise InputError(f"{path}:1: it must be keys with values: hosts, latency_seconds, loads, workers, ps")
-    try:
-        return NetworkSpec.model_validate(document.data)
-    except ValidationError as error:
-        at, line, reason = described_with_lines(error, document, NetworkSpec)[0]
-        field = f"{field_name(at)}: " if at else ""
-        raise InputError(f"{path}:{line}: {field}{reason}") from error
+    return values_file.read(path, NetworkSpec, "a network: hosts, at least")

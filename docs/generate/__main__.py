@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.generate import agent, api, changelog, commands, formats, job_file, policies, settings
+from docs.generate import agent, api, changelog, commands, formats, job_file, packets, policies, settings
 
 REFERENCES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings.reference,
@@ -16,6 +16,7 @@ REFERENCES: Mapping[str, Callable[[], str]] = {
     "api.md": api.reference,
     "policies.md": policies.reference,
     "formats.md": formats.reference,
+    "packets.md": packets.reference,
     "changelog.md": changelog.reference,
 }
 """Maps the name of each file to what generates its text. The page that includes it has the same name."""

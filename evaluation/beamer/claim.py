@@ -1,163 +1,27 @@
-"""The claim ``beamer``: hyper-parameter studies that share a network, and how long each of their stages takes.
+"""The claim ``beamer``: what ``scripts/evaluate beamer`` measures, how it adds up, and how it is shown.
 
-Optuna's studies by successive halving (``topologies.studies.tuner``), several at once (``evaluation.beamer.workload``).
-A study can choose who goes on when the last trial of a rung has ended: what counts is the stage completion time (SCT),
-from the first arrival in a rung to the last end, and, for the user, the time until the best configuration is trained.
+Optuna's studies by successive halving (``topologies.studies.tuner``), several at once (``evaluation.beamer.kinds``),
+which share a network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.table import Table
 
 from evaluation import plots, summary
-from evaluation.beamer.workload import RUNGS, STUDIES, experiment
-from evaluation.lab_group import LabGroup
-from simulator.reports.statistics import reduction, reduction_interval
+from evaluation.beamer import figures
+from evaluation.beamer.groups import BEAMER, FAIR, FIFO_LM, SINCRONIA, groups
+from evaluation.beamer.simulated import BOUNDS, simulated
 from topologies.box.datapath import Wanted
-from topologies.experiments.experiment import Experiment
-from topologies.lab.results import ArmResult, LabRequest, LabResult, PolicyChoice
+
+__all__ = ["DATAPATH", "add_up", "groups", "headline", "plot", "tables"]
 
 DATAPATH: Wanted = "auto"
-FAIR, BEAMER = PolicyChoice("fair"), PolicyChoice("beamer")
-SINCRONIA, FIFO_LM = PolicyChoice("sincronia"), PolicyChoice("fifo-lm")
-POLICIES = (FAIR, BEAMER, SINCRONIA, FIFO_LM)
 ORDER = (BEAMER.name, SINCRONIA.name, FIFO_LM.name)
-BASELINES = (FAIR.name, SINCRONIA.name, FIFO_LM.name)
-SEEDS = range(71, 78)
-SEEDS_OF_FIFO_LM = range(71, 74)
-
-QUICK_SEED = 1
-QUICK_STUDIES = 3
-QUICK_RUNGS = (4, 12, 36)
-
-
-@dataclass(frozen=True, slots=True)
-class Group(LabGroup):
-    """The studies of one seed under several policies in turn."""
-
-    seed: int
-    policies: tuple[PolicyChoice, ...]
-    studies: int = STUDIES
-    rungs: tuple[int, ...] = RUNGS
-
-    @property
-    def name(self) -> str:
-        """The name of the group's folder."""
-        return f"studies-{self.seed}"
-
-    def experiment(self) -> Experiment:
-        """Its studies, and their jobs."""
-        return experiment(self.seed, self.studies, self.rungs)
-
-    def request(self) -> LabRequest:
-        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
-        turn = self.seed % len(self.policies)
-        return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
-
-
-def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """All arms of the claim, the longest first; quick: fewer and shorter studies, fair sharing and Beamer.
-
-    ``others`` of False: fair sharing and Beamer alone.
-    """
-    if quick:
-        return [Group(QUICK_SEED, (FAIR, BEAMER), QUICK_STUDIES, QUICK_RUNGS)]
-    all_groups = []
-    for seed in SEEDS:
-        beside = (SINCRONIA, FIFO_LM) if seed in SEEDS_OF_FIFO_LM else (SINCRONIA,)
-        all_groups.append(Group(seed, (FAIR, BEAMER, *(beside if others else ()))))
-    return all_groups
-
-
-def add_up(results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
-    """The arms, the least idle share of the processors in any of them, and every policy beside each baseline."""
-    arms = [arm for _, result in results for arm in result.arms]
-    runs = {
-        choice.name: {group.seed: arm for group, result in results for arm in result.arms if arm.policy == choice.name}
-        for choice in POLICIES
-    }
-    return {
-        "arms": len(arms),
-        "least_cpu_idle_share": min(arm.cpu_idle_share for arm in arms),
-        "tuner": sorted({study.tuner for arm in arms for study in arm.studies if study.tuner}),
-        "studies": [len(group.experiment().studies) for group, _ in results],
-        "policies": {name: _policy(name, runs) for name in runs if runs[name]},
-    }
-
-
-def stage_seconds(arm: ArmResult) -> float:
-    """The mean SCT of an arm; a stage that did not end counts as long as it was watched, the least it would take.
-
-    A stage that never began is not among them: it was its study's stage before that did not end.
-    """
-    return fmean(stage.watched_seconds for study in arm.studies for stage in study.stages)
-
-
-def best_seconds(arm: ArmResult) -> float:
-    """The mean time of an arm's studies to the best configuration; one that got none counts as it was watched."""
-    return fmean(study.watched_seconds for study in arm.studies)
-
-
-def rung_seconds(arm: ArmResult) -> list[float]:
-    """The mean SCT of each rung, by the studies that came so far."""
-    rungs = max(len(study.stages) for study in arm.studies)
-    return [
-        fmean(study.stages[rung].watched_seconds for study in arm.studies if len(study.stages) > rung)
-        for rung in range(rungs)
-    ]
-
-
-def censored(arm: ArmResult) -> int:
-    """Stages of an arm that did not end, or never began."""
-    ended = sum(stage.seconds is not None for study in arm.studies for stage in study.stages)
-    return sum(study.rungs for study in arm.studies) - ended
-
-
-_MEASURES: Mapping[str, Callable[[ArmResult], float]] = {"sct": stage_seconds, "best": best_seconds}
-
-
-def _policy(name: str, runs: Mapping[str, Mapping[int, ArmResult]]) -> dict[str, Any]:
-    """One policy over its seeds; beside each other one over the seeds that both ran."""
-    arms = runs[name]
-    fields: dict[str, Any] = {
-        "seeds": sorted(arms),
-        "stages": sum(study.rungs for arm in arms.values() for study in arm.studies),
-        "censored": sum(censored(arm) for arm in arms.values()),
-        "sct_by_rung": [fmean(rung) for rung in zip(*(rung_seconds(arm) for arm in arms.values()), strict=False)],
-        "cpu_busy_share": fmean(1.0 - arm.cpu_idle_share for arm in arms.values()),
-    }
-    for measure, of in _MEASURES.items():
-        fields[measure] = {
-            "mean": fmean(of(arms[seed]) for seed in sorted(arms)),
-            "by_seed": [of(arms[seed]) for seed in sorted(arms)],
-            "against": {
-                other: _beside(
-                    [(of(runs[other][seed]), of(arms[seed])) for seed in sorted(arms) if seed in runs[other]]
-                )
-                for other in BASELINES
-                if other != name and set(arms) & set(runs[other])
-            },
-        }
-    return fields
-
-
-def _beside(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Pairs of the same seed, (other, subject): both means, and how much less the subject's is."""
-    others, subjects = zip(*pairs, strict=True)
-    return {
-        "seeds": len(pairs),
-        "baseline_mean": fmean(others),
-        "mean": fmean(subjects),
-        "reduction": reduction(others, subjects),
-        "reduction_ci95": list(reduction_interval(others, subjects)),
-    }
-
 
 _NAMES = {FAIR.name: "per-flow fair sharing", SINCRONIA.name: "Sincronia", FIFO_LM.name: "FIFO-LM"}
 _WORDS = {
@@ -166,22 +30,30 @@ _WORDS = {
 }
 
 
+def add_up(results: figures.Results) -> dict[str, Any]:
+    """The arms, and each kind of studies with what the simulator says of the same seeds."""
+    fields = figures.add_up(results)
+    for name, values in fields["kinds"].items():
+        values["simulated"] = simulated(name, [group.seed for group, _ in results if group.kind.name == name])
+    return fields
+
+
 def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Beamer beside each of the others."""
-    claims = []
-    for measure, (metric, words) in _WORDS.items():
-        for other, comparison in fields["policies"][BEAMER.name][measure]["against"].items():
-            claims.append(
-                summary.claim(
-                    words.format(_NAMES[other]),
-                    metric=metric,
-                    unit="s",
-                    baseline=comparison["baseline_mean"],
-                    value=comparison["mean"],
-                    interval=tuple(comparison["reduction_ci95"]),
-                )
-            )
-    return claims
+    """Beamer beside each of the others, for each kind of studies."""
+    return [
+        summary.claim(
+            f"{words.format(_NAMES[other])}, {kind}",
+            metric=metric,
+            unit="s",
+            baseline=comparison["baseline_mean"],
+            value=comparison["mean"],
+            interval=tuple(comparison["reduction_ci95"]),
+        )
+        | {"kind": kind}
+        for kind, values in fields["kinds"].items()
+        for measure, (metric, words) in _WORDS.items()
+        for other, comparison in values["policies"][BEAMER.name][measure]["against"].items()
+    ]
 
 
 _COLUMNS = (
@@ -191,6 +63,7 @@ _COLUMNS = (
     "by rung (s)",
     "saved",
     "95 %",
+    "simulated",
     "best (s)",
     "saved",
     "95 %",
@@ -200,24 +73,37 @@ _COLUMNS = (
 
 
 def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
-    """One table; savings are against fair sharing on the same seeds."""
-    table = Table(title="studies by successive halving")
-    for number, name in enumerate(_COLUMNS):
-        table.add_column(name, justify="right" if number else "left")
-    for name, values in fields["policies"].items():
-        sct, best = values["sct"], values["best"]
-        table.add_row(
-            name,
-            str(len(values["seeds"])),
-            f"{sct['mean']:.1f}",
-            " ".join(f"{seconds:.1f}" for seconds in values["sct_by_rung"]),
-            *_saved(sct),
-            f"{best['mean']:.1f}",
-            *_saved(best),
-            f"{values['censored']}/{values['stages']}",
-            f"{values['cpu_busy_share']:.0%}",
-        )
-    yield table
+    """A table for each kind of studies; savings are against fair sharing on the same seeds, and so are the bounds."""
+    for kind, values in fields["kinds"].items():
+        table = Table(title=f"studies that share a network, {kind}")
+        for number, name in enumerate(_COLUMNS):
+            table.add_column(name, justify="right" if number else "left")
+        found = values.get("simulated", {})
+        for name, policy in values["policies"].items():
+            table.add_row(name, *_row(policy, _share(found.get(name))))
+        for arm, text in BOUNDS.items():
+            if arm in found:
+                table.add_row(text, *[""] * (_COLUMNS.index("simulated") - 1), _share(found[arm]))
+        yield table
+
+
+def _row(policy: Mapping[str, Any], in_simulator: str) -> tuple[str, ...]:
+    sct, best = policy["sct"], policy["best"]
+    return (
+        str(len(policy["seeds"])),
+        f"{sct['mean']:.1f}",
+        " ".join(f"{seconds:.1f}" for seconds in policy["sct_by_rung"].values()),
+        *_saved(sct),
+        in_simulator,
+        f"{best['mean']:.1f}",
+        *_saved(best),
+        f"{policy['censored']}/{policy['stages']}",
+        f"{policy['cpu_busy_share']:.0%}",
+    )
+
+
+def _share(saved: Mapping[str, Any] | None) -> str:
+    return "" if saved is None else f"{saved['reduction']:.1%}"
 
 
 def _saved(measure: Mapping[str, Any]) -> tuple[str, str]:
@@ -229,14 +115,13 @@ def _saved(measure: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
-    """What each policy saves against fair sharing of the mean SCT, and of the time to the best configuration."""
-    titles = {"sct": "stage completion time", "best": "time to the best configuration"}
+    """What each policy saves of fair sharing's mean SCT, for each kind of studies."""
     shown = {
-        title: {
-            name: {"saved": values[measure]["against"][FAIR.name]}
-            for name, values in fields["policies"].items()
-            if FAIR.name in values[measure]["against"]
+        kind: {
+            name: {"saved": policy["sct"]["against"][FAIR.name]}
+            for name, policy in values["policies"].items()
+            if FAIR.name in policy["sct"]["against"]
         }
-        for measure, title in titles.items()
+        for kind, values in fields["kinds"].items()
     }
-    plots.reductions(shown, ORDER, folder / "beamer.png", measure="saved", what="mean time")
+    plots.reductions(shown, ORDER, folder / "beamer.png", measure="saved", what="mean stage completion time")

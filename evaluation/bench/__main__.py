@@ -18,6 +18,7 @@ from evaluation.bench.api import console, events, large_jobs
 from evaluation.bench.dataplane import control, openflow_fuzz, tls_renewal
 from evaluation.bench.figures import Bench
 from evaluation.bench.hosts import agent, callbacks, found_jobs
+from evaluation.bench.lab import enforcement
 from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
@@ -39,6 +40,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "events": events.run,
     "console": console.run,
     "reload": reloads.run,
+    "enforcement": enforcement.run,
 }
 
 

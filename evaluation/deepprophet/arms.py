@@ -22,6 +22,7 @@ from threading import Event
 from typing import Any
 
 from controller.model import BITS_PER_BYTE
+from evaluation.deepprophet.drawn import listed
 from evaluation.deepprophet.namespaces import connected_namespaces
 from topologies.checkout import ROOT
 from topologies.errors import LabError
@@ -59,7 +60,7 @@ class CaseResult:
     ``runs`` are the median seconds of an iteration, one for each time that it was measured. ``predicted`` has, for each
     way, the seconds and their interval. ``compute`` and ``exposed`` are predicted in the default way. ``wire`` is the
     least time that the bytes of a rank take at the link's rate. ``measuring_seconds`` is what the way "measured" spent
-    on measuring operators.
+    on measuring operators. ``guessed`` is the share of the time that is of operators of unknown families, as predicted.
     """
 
     batch_size: int
@@ -71,6 +72,7 @@ class CaseResult:
     exposed: float
     wire: float
     measuring_seconds: float
+    guessed: float = 0.0
 
     @property
     def case(self) -> Case:
@@ -166,6 +168,21 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
     )
 
 
+def measure_drawn(model: str, case: Case, calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
+    """Predicts a drawn model by the command alone, and measures it. Raises LabError, CalledProcessError, OSError."""
+    if not calibration.exists():
+        raise LabError(f"{calibration} does not exist: the calibration comes first, and it failed")
+    by_default, longest = _by_default(model, (case,), calibration, stop)
+    default = by_default[case]
+    runs = (_real(model, case, QUICK_SECONDS if quick else SECONDS, stop),)
+    predicted = {DEFAULT_WAY: (default["iteration_seconds"], *default["interval_seconds"])}
+    result = CaseResult(
+        case.batch_size, case.workers, case.rate_bps, runs, predicted, compute=default["compute_seconds"],
+        exposed=0.0, wire=0.0, measuring_seconds=0.0, guessed=default["cost_shares"]["guess"],
+    )  # fmt: skip
+    return GroupResult(os.cpu_count() or 1, (result,), predict_seconds=longest, calibrated=_digest(calibration))
+
+
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
@@ -174,16 +191,21 @@ def _by_default(
     model: str, cases: Sequence[Case], calibration: Path, stop: Event
 ) -> tuple[dict[Case, dict[str, Any]], float]:
     """Returns the command's prediction of each case, and the wall seconds of the longest command."""
-    factory = f"evaluation.deepprophet.models:{model.replace('-', '_')}"
+    drawn = listed.models().get(model)
     prediction_of: dict[Case, dict[str, Any]] = {}
     longest = 0.0
     with TemporaryDirectory() as folder:
         network_file = Path(folder) / NETWORK_FILE
         network_file.write_text(json.dumps(one_machine(max(case.workers for case in cases))))
+        asked = (
+            [f"evaluation.deepprophet.models:{model.replace('-', '_')}"]
+            if drawn is None
+            else drawn.arguments(Path(folder))
+        )
         for size in dict.fromkeys(case.batch_size for case in cases):
             of_size = [case for case in cases if case.batch_size == size]
             command = [
-                python(), "-m", "deepprophet", factory, "--calibration", str(calibration), "--json",
+                python(), "-m", "deepprophet", *asked, "--calibration", str(calibration), "--json",
                 "--network", str(network_file), "--batch-size", str(size),
                 "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in of_size)),
             ]  # fmt: skip

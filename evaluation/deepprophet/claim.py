@@ -23,10 +23,13 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.table import Table
 
+from deepprophet.costs.fit import quantile
 from evaluation import summary
 from evaluation.claim import Setting
 from evaluation.deepprophet import arms as measurements
+from evaluation.deepprophet import unseen
 from evaluation.deepprophet.arms import COSTED, DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
+from evaluation.deepprophet.drawn import listed
 from simulator.reports.statistics import mean_interval, paired_bootstrap
 from topologies.errors import LabError
 
@@ -53,7 +56,8 @@ GPU = "not measured: this evaluation runs on processors"
 class Group:
     """One model in all its cases, measured for the first time (``is_first``), or predicted and measured again.
 
-    A group whose ``model`` is None is the calibration, between the two.
+    A group whose ``model`` is None is the calibration, between the two. A model that ``is_drawn`` has one case, and is
+    predicted by the command alone.
     """
 
     model: str | None
@@ -61,6 +65,7 @@ class Group:
     quick: bool = False
     is_first: bool = False
     seed: int = 0
+    is_drawn: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +90,11 @@ class Group:
             result = measurements.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
         elif self.is_first:
             result = measurements.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
+        elif self.is_drawn:
+            calibration = setting.folder.parent / measurements.CALIBRATION / measurements.CALIBRATION_FILE
+            result = measurements.measure_drawn(
+                self.model, self.cases[0], calibration, quick=self.quick, stop=setting.stop
+            )
         else:
             calibration = setting.folder.parent / measurements.CALIBRATION / measurements.CALIBRATION_FILE
             result = measurements.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
@@ -101,10 +111,10 @@ class Group:
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """Returns one group for each model, the calibration, and again one group for each model.
+    """Returns one group for each model, also of those that are drawn, the calibration, and again one for each.
 
-    ``quick`` takes three models, one batch size, two workers and one rate. Without ``others`` there are no jobs of more
-    than two ranks.
+    ``quick`` takes three models, one batch size, two workers, one rate, and none that are drawn. Without ``others``
+    there are no jobs of more than two ranks.
     """
     names = QUICK_MODELS if quick else tuple(MODELS)
     sizes = (DISTRIBUTED_BATCH_SIZE,) if quick else BATCH_SIZES
@@ -112,8 +122,12 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
     rates = RATES_BPS[1:] if quick else RATES_BPS
     cases = [Case(size, 1, None) for size in sizes]
     cases += [Case(DISTRIBUTED_BATCH_SIZE, count, rate) for count in workers for rate in rates]
-    first = [Group(name, tuple(cases), quick, is_first=True) for name in names]
-    return [*first, Group(None, (), quick), *(Group(name, tuple(cases), quick) for name in names)]
+    again = [Group(name, tuple(cases), quick) for name in names]
+    if not quick:
+        again += [
+            Group(drawn.name, (Case(drawn.batch_size, 1, None),), is_drawn=True) for drawn in listed.models().values()
+        ]
+    return [*(replace(group, is_first=True) for group in again), Group(None, (), quick), *again]
 
 
 def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
@@ -125,7 +139,13 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
     measured = [
         (group.model, replace(case, runs=before.get((group.model, case.case), ()) + case.runs), result)
         for group, result in predicted
-        if group.model
+        if group.model and not group.is_drawn
+        for case in result.cases
+    ]
+    drawn = [
+        (group.model, replace(case, runs=before.get((group.model, case.case), ()) + case.runs))
+        for group, result in predicted
+        if group.model and group.is_drawn
         for case in result.cases
     ]
     by_kind = {kind: [(m, c) for m, c, r in measured if _kind(c, r.cores) == kind] for kind in KINDS}
@@ -152,6 +172,7 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
             if any(MODELS[m] == family for m, _, _ in measured)
         },
         "operators": _operators(operators),
+        "drawn": unseen.add_up(drawn),
         "rates": {kind: _rates(cases) for kind, cases in by_kind.items() if kind != KINDS[0]},
         "predict_seconds": {
             group.model: result.predict_seconds for group, result in results if result.predict_seconds is not None
@@ -178,7 +199,7 @@ def _errors(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
         ways[way] = {
             "mean_absolute_error": fmean(of_models),
             "ci95": list(mean_interval(of_models)),
-            "p90": _quantile(of_cases, 0.9),
+            "p90": quantile(of_cases, 0.9),
             "worst": max(of_cases),
             "in_interval": fmean(inside),
         }
@@ -188,7 +209,7 @@ def _errors(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
         "models": len({model for model, _ in cases}),
         "ways": ways,
         "measured_twice": fmean(differences) if differences else None,
-        "measured_twice_p90": _quantile(differences, 0.9) if differences else None,
+        "measured_twice_p90": quantile(differences, 0.9) if differences else None,
         "gain_ci95": list(_gain(cases)),
     }
 
@@ -246,16 +267,15 @@ def _operators(graphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return summarised
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
-
-
 def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the error of the command by default, compared with that of rooflines only."""
+    return [
+        *unseen.headline(fields["drawn"]),
+        *_headline(fields),
+    ]
+
+
+def _headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         summary.claim(
             f"DeepProphet's mean absolute error, {kind}, against rooflines only",
@@ -286,6 +306,7 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
                 "-" if errors["measured_twice"] is None else f"{errors['measured_twice']:.1%}",
             )  # fmt: skip
     yield table
+    yield from unseen.tables(fields["drawn"])
     families = Table(title=f"by family, costs by {_WAYS[DEFAULT_WAY]}")
     for number, name in enumerate(("", *KINDS)):
         families.add_column(name, justify="right" if number else "left")

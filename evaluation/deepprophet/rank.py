@@ -18,8 +18,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from deepprophet.device.loop import iteration, timed
-from deepprophet.graph.subject import subject
-from evaluation.deepprophet import models
+from evaluation.deepprophet.subjects import made
 
 PATIENCE = timedelta(seconds=300)
 WARM_ITERATIONS = 4
@@ -39,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(options.rank)
-    training = subject(models.factory(options.model)(options.batch_size))
+    training = made(options.model, options.batch_size)
     if options.world == 1:
         seconds_of_iterations = timed(iteration(training, "sgd", CPU), CPU, seconds=options.seconds)
     else:

@@ -67,6 +67,7 @@ _COLUMNS = (
     "t90 saved",
     "headroom won",
     "of everything",
+    "against none",
     "t95 saved",
     "JCT saved",
     "missed",
@@ -90,24 +91,35 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
 
 def _row(knows: str, arm: Mapping[str, Any]) -> tuple[str, ...]:
     t90, t95, jct = arm["t90"], arm["t95"], arm["jct"]
+    if knows == FAIR:
+        # It is what the others are compared with.
+        return (knows, str(len(arm["seeds"])), f"{t90['mean']:.1f}", *[""] * 6, f"{arm['censored']}/{arm['jobs']}")
     return (
         knows,
         str(len(arm["seeds"])),
         f"{t90['mean']:.1f}",
         _share(t90["reduction"], t90["reduction_ci95"]),
         _share(t90["headroom_won"], t90["headroom_won_ci95"]),
-        _share(arm["of_everything"]["share"], arm["of_everything"]["ci95"]) if "of_everything" in arm else "",
+        *(_of(arm.get(name)) for name in ("of_everything", "saved_against_none")),
         _share(t95["reduction"], t95["reduction_ci95"]),
         _share(jct["reduction"], jct["reduction_ci95"]),
         f"{arm['censored']}/{arm['jobs']}",
     )
 
 
+def _of(figure: Mapping[str, Any] | None) -> str:
+    return "" if figure is None else _share(figure["share"], figure["ci95"])
+
+
 def _share(value: float | None, interval: tuple[float, float] | None) -> str:
     if value is None or interval is None:
         return ""
     # One seed has no interval.
-    return f"{value:.0%}" if math.isnan(interval[0]) else f"{value:.0%} ({interval[0]:.0%} to {interval[1]:.0%})"
+    return (
+        f"{value:.0%}"
+        if math.isnan(interval[0])
+        else f"{value:.0%} ({100 * interval[0]:.0f} to {100 * interval[1]:.0f})"
+    )
 
 
 def _by_earlier_runs(buckets: Mapping[str, Mapping[str, float]]) -> Table:

@@ -13,6 +13,7 @@ import numpy as np
 from controller.model import Job, Ordering, Snapshot
 from controller.ordering.loads import load_matrix
 from controller.policies.base import OptionError, Policy, next_look
+from controller.quantities import duration
 from simulator.reports.targets import target_iteration
 
 PLUGIN = Path(__file__).with_name("plugin")
@@ -43,7 +44,7 @@ class Everything(Policy):
             policy=self.name,
             bands=tuple((snapshot.jobs[j].id,) for j in np.lexsort((arrival, seconds)).tolist()),
             reasons={
-                job.id: f"costs {need:.4g} s of its busiest port for each milestone (lowest goes first)"
+                job.id: f"needs {duration(need)} of its busiest port for each milestone (lowest goes first)"
                 for job, need in zip(snapshot.jobs, seconds.tolist(), strict=True)
             },
             until=next_look(snapshot),

@@ -22,8 +22,8 @@ from topologies.lab.agents import last_line
 from topologies.lab.arm import running
 from topologies.lab.arm_values import bytes_by_class, control
 from topologies.lab.controller_process import ControllerProcess
-from topologies.lab.meters import Meter, Use
 from topologies.lab.results import ArmResult, JobResult, PolicyChoice
+from topologies.lab.use.meters import Meter, Use, links_of
 
 FIRST_PORT = 29700
 _READY_SECONDS = 300.0
@@ -98,9 +98,9 @@ def _wait_for_ends(
     watch: _Watch,
 ) -> Use:
     """Until every rank has ended, or the time is over; what was used from the start on. Raises LabError."""
-    pids = {host: emulation.pid(host) for host in emulation.hosts}
+    links = links_of(emulation)
     time.sleep(max(0.0, start - time.time()))
-    meter = Meter(pids, request.link_bps)
+    meter = Meter(links, request.link_bps)
     while any(rank.poll() is None for rank in ranks.values()) and time.time() - start < request.limit_seconds:
         emulation.fork_server.check()
         _check(ranks, folder)

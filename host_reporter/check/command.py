@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from host_reporter.address import address_of
-from host_reporter.check import controller, interface, job_files, kernel, rights
+from host_reporter.check import controller, found, interface, job_files, kernel, overlays, rdma, rights
 from host_reporter.check.verdict import Verdict, exit_status, lines, note
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.uplink.connection import AddressError
@@ -21,7 +21,15 @@ Check = Callable[[Options], Iterable[Verdict]]
 WRONG_INPUT = 2
 JSON = "--json"
 
-CHECKS: tuple[Check, ...] = (rights.check, kernel.check, interface.check, job_files.check)
+CHECKS: tuple[Check, ...] = (
+    rights.check,
+    kernel.check,
+    interface.check,
+    overlays.check,
+    rdma.check,
+    job_files.check,
+    found.check,
+)
 """The checks of this host itself, in the order in which they are shown."""
 
 

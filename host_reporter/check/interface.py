@@ -1,4 +1,4 @@
-"""The interface whose traffic is ordered: whether it is there and up, its rate, and what it does by itself."""
+"""The interfaces whose traffic is ordered: whether they are there and up, their rates, what they do by themselves."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import array
 import fcntl
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from host_reporter.check.verdict import Verdict, missing, note, ok
-from host_reporter.options import Options
+from host_reporter.nic import netdev_list
+from host_reporter.nic.errors import NicError
+from host_reporter.nic.lower import Place, places
+from host_reporter.nic.netdev import Netdev
+from host_reporter.options import NamedInterface, Options
 
 CHECK = "interface"
 SYSFS = Path("/sys/class/net")
@@ -31,12 +35,34 @@ class Facts(NamedTuple):
 
 
 def check(options: Options) -> Iterator[Verdict]:
-    """Yields how the interface of the options is."""
-    if options.interface is None:
+    """Yields how the interfaces of the options are, and what carries their packets."""
+    if not options.ordered:
         would_help = "--interface names the one of the training's traffic"
         yield note(CHECK, "none is named, so no interface is ordered", would_help)
         return
-    yield from verdicts(options.interface, look(options.interface), options.rate_bps)
+    netdevs = netdev_list.read().netdevs
+    for each in options.ordered:
+        yield from placed(each, netdevs, look)
+
+
+def placed(
+    named: NamedInterface, netdevs: Mapping[int, Netdev], look_at: Callable[[str], Facts | None]
+) -> Iterator[Verdict]:
+    """Yields how the interfaces are that get the tree of ``named``. ``look_at`` returns an interface's facts."""
+    facts = look_at(named.name)
+    if facts is None:
+        yield from verdicts(named.name, None, named.rate_bps)
+        return
+    try:
+        found = places(netdevs, named.name)
+    except NicError as error:
+        yield missing(CHECK, f"{named.name} cannot be ordered: {error}", "--interface names what carries its packets")
+        return
+    if found != (Place(named.name),):
+        carriers = ", ".join(place.interface for place in found)
+        yield ok(CHECK, f"{named.name} is ordered at what carries its packets: {carriers}")
+    for place, share in found:
+        yield from verdicts(place, look_at(place), None if named.rate_bps is None else named.rate_bps * share)
 
 
 def verdicts(name: str, facts: Facts | None, wanted_bps: float | None) -> Iterator[Verdict]:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from host_reporter.check.modules import Modules, read
 from host_reporter.check.verdict import Verdict, missing, note, ok
 from host_reporter.discovery import cgroups
-from host_reporter.discovery.netlink import Diag
-from host_reporter.discovery.sock_diag import DiagError
+from host_reporter.discovery.sockets.netlink import Diag
+from host_reporter.discovery.sockets.sock_diag import DiagError
+from host_reporter.marking.families import Reach, ipv6_reach
 from host_reporter.options import Options
 
 CHECK = "kernel"
@@ -22,7 +23,8 @@ def check(options: Options) -> Iterator[Verdict]:
     present = read()
     if options.marking:
         yield from marking(present, shutil.which)
-    if options.interface is not None:
+        yield from marking_ipv6(ipv6_reach(), shutil.which)
+    if options.ordered:
         yield from ordering(present, shutil.which)
 
 
@@ -52,6 +54,19 @@ def marking(present: Modules, which: Callable[[str], str | None]) -> Iterator[Ve
     # The match and the target have one name in different case, and are xt_dscp both.
     yield _module(present, "xt_dscp", "to read and write DSCPs by iptables", is_needed=True)
     yield _module(present, "xt_cgroup", "to mark packets by cgroup", is_needed=False)
+
+
+def marking_ipv6(reach: Reach, which: Callable[[str], str | None]) -> Iterator[Verdict]:
+    """Yields whether packets over IPv6 can be marked, on a host that has addresses for them."""
+    if reach != "network":
+        yield ok(CHECK, "no IPv6 address reaches other networks, so nothing over IPv6 is to be marked")
+        return
+    names = ("ip6tables-nft-restore", "ip6tables-legacy-restore", "ip6tables-restore")
+    if tools := [name for name in names if which(name)]:
+        yield ok(CHECK, f"{tools[0]} is installed")
+    else:
+        text = "ip6tables is not installed: packets over IPv6 are marked at the sockets that are found"
+        yield note(CHECK, text, "install the package iptables")
 
 
 def ordering(present: Modules, which: Callable[[str], str | None]) -> Iterator[Verdict]:

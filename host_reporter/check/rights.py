@@ -36,8 +36,8 @@ def _uses(options: Options) -> Iterator[tuple[str, str, bool]]:
     if options.marking:
         yield "CAP_NET_ADMIN", "to mark packets by iptables", True
         yield "CAP_NET_RAW", "iptables asks for it", True
-    if options.interface is not None:
-        yield "CAP_NET_ADMIN", f"to order the interface {options.interface} (tc)", True
+    for each in options.ordered:
+        yield "CAP_NET_ADMIN", f"to order the interface {each.name} (tc)", True
     if options.enrol_token_file is not None:
         yield "CAP_NET_RAW", "to be found at its switch while the host enrols", False
     yield "CAP_SYS_PTRACE", "to find and mark the sockets of other users' processes", False

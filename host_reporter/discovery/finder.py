@@ -6,25 +6,25 @@ mark is marked here, on the sockets themselves.
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from controller.code_points import CodePoints
 from host_reporter.discovery.cgroups import CgroupId
-from host_reporter.discovery.links import Link, Links, Uses
-from host_reporter.discovery.namespaces import Namespaces
-from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.discovery.processes import network_namespace
 from host_reporter.discovery.reports import BYTES_SECONDS, Receiver, Reports
-from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
-from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic
+from host_reporter.discovery.sockets.job_links import JobLinks, pods
+from host_reporter.discovery.sockets.job_marks import JobMarks, JobsToMark
+from host_reporter.discovery.sockets.links import Link, Uses
+from host_reporter.discovery.sockets.namespaces import Namespaces
+from host_reporter.discovery.sockets.netlink import Diag, Looked
+from host_reporter.discovery.sockets.sock_diag import LISTEN, DiagError
+from host_reporter.discovery.sockets.table import Ends, SocketTable, Traffic
 from host_reporter.discovery.traffic_report import FoundTraffic
+from host_reporter.ip_addresses import packed
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
 from host_reporter.worker import Worker
@@ -34,9 +34,6 @@ LOOK_SECONDS = 1.0
 
 GAP_SECONDS = 0.2
 """Wait at least this long between two looks."""
-
-CLEARED_LOOKS = UNDECIDED_LOOKS
-"""At the first so many looks at a job, remove from its sockets what a killed agent has left or what they inherited."""
 
 STOP_SECONDS = 5.0
 
@@ -50,24 +47,32 @@ class Addresses(Protocol):
     def addresses(self) -> Mapping[str, str] | None:
         """Hosts by address; None: not known yet."""
 
+    @property
+    def interfaces(self) -> Mapping[str, str]:
+        """The interfaces of hosts that have several, by address."""
+
     def start(self) -> None:
         """They are needed from now on."""
 
 
-@dataclass
-class _Job:
-    """What was found of a job. ``links``: by namespace, over time; ``here``: in the agent's own, now."""
+class SocketWatcher(Protocol):
+    """Is shown all sockets of each look, in the thread of the discovery; see ``unseen.observer.Observer``."""
 
-    links: dict[int, Links] = field(default_factory=dict)
-    found: frozenset[Link] = frozenset()
-    here: frozenset[Link] = frozenset()
-    connections: int = 0
+    def looking(self) -> None:
+        """The TCP sockets will be listed now."""
+
+    def looked(self, namespaces: Sequence[Looked], *, is_whole: bool) -> None:
+        """All TCP sockets were listed, by network namespace. ``is_whole`` of False: some of them are not known."""
+
+    def idle(self) -> None:
+        """No job is followed any more, so nobody looks."""
 
 
 class Discovery:
     """Looks for the sockets of the jobs that it is told to ``follow``; idle without any. ``stop`` takes marks away.
 
     ``is_marking`` of False: no socket is touched, whoever has marked it. Bytes are reported every ``bytes_seconds``.
+    ``watcher`` is shown all sockets that were listed, whosever they are.
     """
 
     def __init__(
@@ -81,32 +86,30 @@ class Discovery:
         failed: Callable[[Exception], None],
         is_marking: bool = True,
         bytes_seconds: float = BYTES_SECONDS,
+        watcher: SocketWatcher | None = None,
     ) -> None:
         self._host = host
+        self._watcher = watcher
         self._book = book
-        self._is_marking = is_marking
         self._reports = Reports(host, receiver, notices, bytes_seconds=bytes_seconds)
         self._notices = notices
         self._sources_changed = sources_changed
         self._owners = Owners(notices)
         self._own = SocketTable()
         self._namespaces = Namespaces(notices, self._own)
-        self._ipv6 = SocketTable()
-        """Connections over IPv6 are only counted: they are neither reported nor marked."""
         self._diag: Diag | None = None
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, JobLinks] = {}
         self._followed: Mapping[str, JobProcesses] = {}
         self._sources = PacketSources()
         self._known_addresses: Mapping[str, str] | None = None
         self._peers: frozenset[bytes] = frozenset()
-        self._marks = SocketMarks()
-        self._uncleared: dict[str, int] = {}
-        """By job, how many more looks remove what others left on its sockets."""
+        self._marks = JobMarks(self._owners, self._own, self._namespaces, notices, is_clearing=is_marking)
         self._worker = Worker("discovery", self._work, self._let_go, failed=failed)
         self._news = self._worker.news
         self._declared: Mapping[str, JobProcesses] = {}
         self._wanted: Mapping[str, int] = {}
-        self._everywhere: frozenset[str] = frozenset()
+        self._everywhere = JobsToMark()
+        self._points = self._marks.points
         self._is_news = False
         self._began = float("-inf")
 
@@ -127,12 +130,22 @@ class Discovery:
                 self._declared = dict(declared)
                 self._wake()
 
-    def mark(self, dscps: Mapping[str, int], everywhere: Iterable[str]) -> None:
-        """What jobs' packets are to be marked with, on their sockets: ``everywhere``, or where no filter sees them."""
+    def mark(
+        self,
+        dscps: Mapping[str, int],
+        everywhere: Iterable[str],
+        points: CodePoints | None,
+        over_ipv6: Iterable[str] = (),
+    ) -> None:
+        """What jobs' packets are to be marked with, on their sockets: ``everywhere``, or where no filter sees them.
+
+        ``points`` are the DSCPs of the classes; None: those that are known stay. ``over_ipv6`` are jobs whose sockets
+        over IPv6 are marked everywhere.
+        """
         with self._news:
-            wanted = (dict(dscps), frozenset(everywhere))
-            if wanted != (self._wanted, self._everywhere):
-                self._wanted, self._everywhere = wanted
+            wanted = (dict(dscps), JobsToMark(frozenset(everywhere), frozenset(over_ipv6)), points or self._points)
+            if wanted != (self._wanted, self._everywhere, self._points):
+                self._wanted, self._everywhere, self._points = wanted
                 self._wake()
 
     def look_soon(self) -> None:
@@ -155,8 +168,7 @@ class Discovery:
 
     def _let_go(self) -> None:
         """Take all marks away, and close what is open."""
-        for job in self._marks.jobs:
-            self._marks.unmark(job)
+        self._marks.release()
         self._namespaces.close()
         if self._diag is not None:
             self._diag.close()
@@ -179,13 +191,14 @@ class Discovery:
 
     def _turn(self, now: float) -> None:
         with self._news:
-            declared, wanted, everywhere = self._declared, self._wanted, self._everywhere
+            declared, wanted, everywhere, points = self._declared, self._wanted, self._everywhere, self._points
+        self._marks.set_points(points, self._jobs)
         if declared != self._followed:
             self._set_jobs(declared)
         if declared or self._jobs:
             self._look(now)
-        self._mark(wanted, everywhere)
-        self._clear()
+        self._marks.mark(wanted, everywhere, self._jobs.keys())
+        self._marks.clear(self._jobs)
 
     def _set_jobs(self, declared: Mapping[str, JobProcesses]) -> None:
         before, self._followed = self._followed, declared
@@ -197,12 +210,11 @@ class Discovery:
         for job in gone:
             del self._jobs[job]
             self._notices.clear(f"marks {job}")
-            self._notices.clear(f"ipv6 {job}")
         for job in declared.keys() - self._jobs.keys():
             self._reports.begin(job)
-            self._jobs[job] = _Job()
-            self._uncleared[job] = CLEARED_LOOKS
-        for table in (self._own, self._ipv6, *self._namespaces.tables()):
+            self._jobs[job] = JobLinks()
+            self._marks.begin(job)
+        for table in (self._own, *self._namespaces.tables()):
             table.drop(before.keys() - stay)
         if declared:
             self._book.start()
@@ -210,6 +222,8 @@ class Discovery:
             # What ends while nobody looks would fill the room for it.
             self._diag.close()
             self._diag = None
+        if not declared and self._watcher is not None:
+            self._watcher.idle()
 
     def _look(self, now: float) -> None:
         self._owners.look()
@@ -219,9 +233,14 @@ class Discovery:
                 table.ask_again(joined)
         changed: set[str] = set()
         looked: list[tuple[int, SocketTable]] = []
+        seen: list[Looked] = []
+        is_whole = True
+        if self._watcher is not None:
+            self._watcher.looking()
         for number, (diag, table) in enumerate([(self._open(), self._own), *self._namespaces.each()]):
             try:
                 if diag is None:
+                    self._show([], is_whole=False)
                     return
                 changed |= table.update(diag.sockets(), self._jobs, self._owners.judge)
                 ended = diag.ended()
@@ -229,20 +248,26 @@ class Discovery:
                 looked.append((id(table) if number else 0, table))
             except DiagError as error:
                 self._notices.say(f"sockets {number}", f"jobs' sockets are not found: {error}")
+                is_whole = False
                 continue
+            seen.append(Looked(looked[-1][0], table.sockets, ended.sockets))
+            is_whole &= ended.is_all
             self._notices.clear(f"sockets {number}", "jobs' sockets are found")
             if not ended.is_all:
                 self._notices.say(f"ended {number}", f"the kernel did not tell of all {_ENDED}")
-            if not number:
-                self._say_ipv6(diag)
+        self._show(seen, is_whole=is_whole)
         self._link(changed | self._reports.due(now), looked, now)
         if (addresses := self._book.addresses) is not None:
             traffic = {
                 job: FoundTraffic(known.found, known.connections, self._traffic(job), self._missed(job))
                 for job, known in self._jobs.items()
             }
-            self._reports.report(traffic, addresses, now)
+            self._reports.report(traffic, addresses, now, self._book.interfaces)
         self._tell_sources()
+
+    def _show(self, seen: Sequence[Looked], *, is_whole: bool) -> None:
+        if self._watcher is not None:
+            self._watcher.looked(seen, is_whole=is_whole)
 
     def _open(self) -> Diag | None:
         if self._diag is None:
@@ -261,9 +286,10 @@ class Discovery:
             self._namespaces.anew()
             self._reports.report_all_again()
         own = network_namespace("self") or 0
-        others = frozenset(address for address, name in addresses.items() if name != self._host)
-        self._peers = frozenset(map(socket.inet_aton, others))
-        self._namespaces.follow(self._owners.namespaces(own, now), others)
+        self._peers = frozenset(
+            address for text, name in addresses.items() if name != self._host and (address := packed(text)) is not None
+        )
+        self._namespaces.follow(self._owners.namespaces(own, now), self._peers)
 
     def _link(self, jobs: Iterable[str], looked: list[tuple[int, SocketTable]], now: float) -> None:
         """From the sockets of these jobs to their links."""
@@ -274,26 +300,15 @@ class Discovery:
         uses = Uses(sock for _, table in looked for sock in table.sockets)
         owned = {number: table.by_job() for number, table in looked}
         for job in jobs:
-            known = self._jobs[job]
             own = {number: by_job[job] for number, by_job in owned.items() if job in by_job}
-            everywhere = Uses(sock for sockets in own.values() for sock in sockets) if len(own) > 1 else None
-            known.links = {
-                number: known.links.get(number) or Links() for number in owned if number in known.links or number in own
-            }
-            links_of = {
-                number: links.look(own.get(number, ()), uses, now, everywhere) for number, links in known.links.items()
-            }
-            known.found = frozenset[Link]().union(*links_of.values())
-            known.connections = sum(sock.state != LISTEN for sockets in own.values() for sock in sockets)
-            if 0 in owned:
-                known.here = links_of.get(0, frozenset())
+            self._jobs[job].look(own, owned.keys(), uses, now)
 
-    def _traffic(self, job: str) -> dict[bytes, Traffic]:
+    def _traffic(self, job: str) -> dict[Ends, Traffic]:
         total = self._own.traffic(job)
         for table in self._namespaces.tables():
-            for remote, more in table.traffic(job).items():
-                known = total.get(remote, Traffic(0, 0))
-                total[remote] = Traffic(known.sent + more.sent, known.received + more.received)
+            for ends, more in table.traffic(job).items():
+                known = total.get(ends, Traffic(0, 0))
+                total[ends] = Traffic(known.sent + more.sent, known.received + more.received)
         return total
 
     def _missed(self, job: str) -> int | None:
@@ -306,11 +321,6 @@ class Discovery:
             total += missed
         return total
 
-    def _say_ipv6(self, diag: Diag) -> None:
-        self._ipv6.update(diag.ipv6, self._jobs, self._owners.judge)
-        for job, sockets in self._ipv6.by_job().items():
-            self._notices.say(f"ipv6 {job}", f"job {job}: connections over IPv6, {len(sockets)} now, are not ordered")
-
     def _tell_sources(self) -> None:
         groups = {job: group for job in self._jobs if (group := self._owners.group(job)) is not None}
         sources = PacketSources(
@@ -318,6 +328,7 @@ class Discovery:
             groups={job: CgroupId(group.path, group.id) for job, group in groups.items()},
             links={job: known.here for job, known in self._jobs.items()},
             brought=self._brought(),
+            pods=pods(self._jobs, self._namespaces.addresses()),
         )
         if sources != self._sources:
             self._sources = sources
@@ -335,40 +346,3 @@ class Discovery:
             for job, sockets in (self._own.by_job().items() if inodes else ())
             if job in inodes
         }
-
-    def _mark(self, wanted: Mapping[str, int], everywhere: frozenset[str]) -> None:
-        """Mark sockets, and give back those of jobs that are not to be marked any more."""
-        for job in self._marks.jobs - (wanted.keys() & self._jobs.keys()):
-            self._marks.unmark(job)
-            self._uncleared[job] = CLEARED_LOOKS
-            self._notices.clear(f"marks {job}")
-        elsewhere = self._namespaces.tables()
-        if not wanted or not (everywhere or elsewhere or self._marks.jobs):
-            return
-        by_job: dict[str, list[Socket]] = {}
-        for table in elsewhere:
-            for job, sockets in table.by_job().items():
-                by_job.setdefault(job, []).extend(sock for sock in sockets if sock.state != LISTEN)
-        if everywhere:
-            for job, sockets in self._own.by_job().items():
-                if job in everywhere:
-                    by_job.setdefault(job, []).extend(sockets)
-        for job in wanted.keys() & (by_job.keys() | self._marks.jobs):
-            self._marks.mark(job, wanted[job], by_job.get(job, []), partial(self._owners.holders, job))
-            trouble = self._marks.trouble.get(job)
-            if trouble is not None:
-                self._notices.say(f"marks {job}", f"job {job}: {trouble}")
-            else:
-                self._notices.clear(f"marks {job}", f"job {job}: its sockets are marked")
-
-    def _clear(self) -> None:
-        """Take classes from jobs' sockets that nobody marks now: set by an agent before this one, or inherited."""
-        if not self._uncleared:
-            return
-        by_job: dict[str, list[Socket]] = {}
-        for table in (self._own, *self._namespaces.tables()) if self._is_marking else ():
-            for job, sockets in table.by_job().items():
-                by_job.setdefault(job, []).extend(sockets)
-        for job in self._uncleared.keys() & by_job.keys():
-            self._marks.clear(by_job[job], partial(self._owners.holders, job))
-        self._uncleared = {job: looks - 1 for job, looks in self._uncleared.items() if looks > 1 and job in self._jobs}

@@ -11,8 +11,8 @@ from host_reporter import procfs
 from host_reporter.discovery import cgroups, pid_files, processes
 from host_reporter.discovery.pid_files import Named, PidFileError
 from host_reporter.discovery.processes import Held, Tree
-from host_reporter.discovery.sock_diag import Socket
-from host_reporter.discovery.socket_table import Verdict
+from host_reporter.discovery.sockets.sock_diag import Socket
+from host_reporter.discovery.sockets.table import Verdict
 from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.wire import JobTraffic
-from host_reporter.discovery.links import Link
-from host_reporter.discovery.traffic_report import FoundTraffic, fitting, traffic_report
+from host_reporter.discovery.sockets.links import Link
+from host_reporter.discovery.traffic_report import NO_INTERFACES, FoundTraffic, fitting, traffic_report
 from host_reporter.notices import Notices
 
 BYTES_SECONDS = 5.0
@@ -92,15 +92,26 @@ class Reports:
         """Returns the jobs whose bytes are due to be reported."""
         return {job for job, record in self._jobs.items() if now - record.at >= self._bytes_seconds}
 
-    def report(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
-        """Report the due parts of ``found``, the traffic of each job. ``addresses`` gives the host of each address."""
+    def report(
+        self,
+        found: Mapping[str, FoundTraffic],
+        addresses: Mapping[str, str],
+        now: float,
+        interfaces: Mapping[str, str] = NO_INTERFACES,
+    ) -> None:
+        """Report the due parts of ``found``, the traffic of each job.
+
+        ``addresses`` gives the host of each address, and ``interfaces`` its interface where the host has several.
+        """
         parts = []
         for job, new in found.items():
             record = self._jobs[job]
             is_whole = record.links != new.links or now - record.whole_at >= REPEAT_SECONDS
             if not is_whole and (now - record.at < self._bytes_seconds or new == record.found):
                 continue
-            report = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
+            report = traffic_report(
+                job, new, addresses, self._host, as_of=time.time(), counter=record.counter, interfaces=interfaces
+            )
             parts.append(report.traffic if is_whole else report.traffic.model_copy(update={"links": None}))
             record.found, record.at = new, now
             if is_whole:

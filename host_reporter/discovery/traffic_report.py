@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
+from controller.model import endpoint
 from controller.wire import MAX_BATCH_LINKS, MAX_LINKS, MAX_PEERS, JobTraffic, LinkSeen, PeerBytes
-from host_reporter.discovery.links import Link
-from host_reporter.discovery.socket_table import Traffic
+from host_reporter.discovery.sockets.links import Link
+from host_reporter.discovery.sockets.table import Ends, Traffic
+from host_reporter.ip_addresses import is_loopback, text_of
+
+NO_INTERFACES: Mapping[str, str] = MappingProxyType({})
 
 
 class FoundTraffic(NamedTuple):
@@ -20,8 +23,15 @@ class FoundTraffic(NamedTuple):
 
     links: frozenset[Link]
     connections: int
-    traffic: Mapping[bytes, Traffic]
+    traffic: Mapping[Ends, Traffic]
     missed: int | None = 0
+
+
+class _Pair(NamedTuple):
+    """Who talks: a peer, by interface where it has several, and the host's own interface where that is known."""
+
+    peer: str
+    interface: str | None
 
 
 class TrafficReport(NamedTuple):
@@ -29,12 +39,6 @@ class TrafficReport(NamedTuple):
 
     traffic: JobTraffic
     unknown: frozenset[str]
-
-
-@lru_cache(maxsize=65536)
-def text_of(address: bytes) -> str:
-    """An IPv4 address as people write it."""
-    return socket.inet_ntoa(address)
 
 
 def traffic_report(
@@ -46,41 +50,54 @@ def traffic_report(
     as_of: float,
     counter: int,
     room: int = MAX_LINKS,
+    interfaces: Mapping[str, str] = NO_INTERFACES,
 ) -> TrafficReport:
-    """A job's traffic. What stays in the host itself is none. ``room``: links that may be named."""
+    """A job's traffic. What stays in the host itself is none. ``room``: links that may be named.
+
+    ``interfaces`` are by address, of hosts that have several. The host's own is that of the address which a connection
+    has here. An address that is none of the host's, such as a container's, is of no known interface.
+    """
     unknown: set[str] = set()
 
     def host(remote: bytes) -> str | None:
         address = text_of(remote)
         name = addresses.get(address)
-        if name is None and not address.startswith("127."):
+        if name is None and not is_loopback(remote):
             unknown.add(address)
-        return None if name == own else name
+        return None if name is None or name == own else endpoint(name, interfaces.get(address))
 
-    links: dict[str, list[Link]] = {}
+    def interface(local: bytes) -> str | None:
+        address = text_of(local) if local else ""
+        return interfaces.get(address) if addresses.get(address) == own else None
+
+    links: dict[_Pair, list[Link]] = {}
     for link in traffic.links:
         if (name := host(link.remote)) is not None:
-            links.setdefault(name, []).append(link)
-    named = [(peer, link) for peer, peer_links in sorted(links.items()) for link in sorted(peer_links, key=_order)]
+            links.setdefault(_Pair(name, interface(link.local)), []).append(link)
+    named = [(pair, link) for pair, found in sorted(links.items(), key=_by_names) for link in _told_once(found)]
     left_out = max(len(named) - min(room, MAX_LINKS), 0)
     if left_out:
         named = _some_of_each(named, min(room, MAX_LINKS))
-    peers: dict[str, tuple[float, float]] = {}
-    for remote, (sent, received) in traffic.traffic.items():
-        if (name := host(remote)) is not None:
-            before = peers.get(name, (0.0, 0.0))
-            peers[name] = (before[0] + sent, before[1] + received)
+    peers: dict[_Pair, tuple[float, float]] = {}
+    for ends, (sent, received) in traffic.traffic.items():
+        if (name := host(ends.remote)) is not None:
+            pair = _Pair(name, interface(ends.local))
+            before = peers.get(pair, (0.0, 0.0))
+            peers[pair] = (before[0] + sent, before[1] + received)
     return TrafficReport(
         JobTraffic(
             job=job,
             as_of=as_of,
             counter=counter,
-            links=tuple(LinkSeen(peer=peer, port=link.local_port, peer_port=link.remote_port) for peer, link in named),
+            links=tuple(
+                LinkSeen(peer=peer, port=link.local_port, peer_port=link.remote_port, interface=interface)
+                for (peer, interface), link in named
+            ),
             left_out=left_out,
             connections=traffic.connections,
             peers=tuple(
-                PeerBytes(peer=peer, sent=float(sent), received=float(received))
-                for peer, (sent, received) in sorted(peers.items())[:MAX_PEERS]
+                PeerBytes(peer=peer, sent=float(sent), received=float(received), interface=interface)
+                for (peer, interface), (sent, received) in sorted(peers.items(), key=_by_names)[:MAX_PEERS]
             ),
             missed=None if traffic.missed is None else float(traffic.missed),
         ),
@@ -103,16 +120,25 @@ def fitting(parts: Iterable[JobTraffic]) -> tuple[JobTraffic, ...]:
     return tuple(taken)
 
 
-def _order(link: Link) -> tuple[bytes, int, int]:
+def _by_names(entry: tuple[_Pair, object]) -> tuple[str, str]:
+    return (entry[0].peer, entry[0].interface or "")
+
+
+def _told_once(links: Iterable[Link]) -> list[Link]:
+    """The links of a pair in their order. Two with the same ports, between other addresses of it, are told as one."""
+    return list({(link.local_port, link.remote_port): link for link in sorted(links, key=_order)}.values())
+
+
+def _order(link: Link) -> tuple[bytes, int, int, bytes]:
     # Those that stand for many come first: a port of None.
-    return (link.remote, link.local_port or 0, link.remote_port or 0)
+    return (link.remote, link.local_port or 0, link.remote_port or 0, link.local)
 
 
-def _some_of_each(named: list[tuple[str, Link]], most: int) -> list[tuple[str, Link]]:
-    """At most ``most``, and as far as there is room one of every peer."""
-    firsts: dict[str, tuple[str, Link]] = {}
+def _some_of_each(named: list[tuple[_Pair, Link]], most: int) -> list[tuple[_Pair, Link]]:
+    """At most ``most``, and as far as there is room one of every pair."""
+    firsts: dict[_Pair, tuple[_Pair, Link]] = {}
     for entry in named:
         firsts.setdefault(entry[0], entry)
     chosen = list(firsts.values())[:most]
     rest = [entry for entry in named if firsts[entry[0]] is not entry]
-    return sorted(chosen + rest[: most - len(chosen)], key=lambda entry: (entry[0], _order(entry[1])))
+    return sorted(chosen + rest[: most - len(chosen)], key=lambda entry: (_by_names(entry), _order(entry[1])))

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from controller.wire import CallerView, HostPut, HostRequest, HostView
+from controller.wire import CallerView, HostView
 from controller.wire.announcement import Announcement
-from controller.wire.hosts import MAX_ADDRESSES
 from host_reporter.enrolment.announcer import announce
-from host_reporter.enrolment.interface import InterfaceError, InterfaceFacts, look, own_address
+from host_reporter.enrolment.interface import InterfaceError, InterfaceFacts, own_address
+from host_reporter.enrolment.interfaces import look_at_all
+from host_reporter.enrolment.kept_secret import KeptSecret
 from host_reporter.enrolment.own_token import OwnToken
+from host_reporter.enrolment.requests import Requests
 from host_reporter.notices import Notices
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
@@ -26,6 +30,9 @@ ANNOUNCE_SECONDS = 2.0
 """Announce the host this often while it is looked for: switches hand announcements on for a while at a time."""
 REFUSED_SECONDS = 60.0
 """Ask again this long after a refusal."""
+IPV4_SECONDS = 30.0
+"""Wait this long for the first interface's IPv4 address: DHCP may take longer than IPv6, and the addresses that a
+waiting host told first stay."""
 LOOKED_FOR_TRIES = 3
 """Once it is approved, wait for this many answers at most until the host's port is found."""
 _KEY = "enrolment"
@@ -42,40 +49,82 @@ class Asking(Protocol):
 class Enrolling(NamedTuple):
     """What the agent enrols with.
 
-    ``host`` is its name. ``rate_bps`` is the rate that the options give. ``facts`` returns what there is to say of the
-    interface now, and raises InterfaceError. ``send`` sends an announcement and returns why it could not. ``sleep``
-    waits some seconds.
+    ``host`` is its name. ``rates`` are those that the options give, by interface. ``facts`` returns what there is to
+    say of each interface now, the first one first, and raises InterfaceError. ``send`` sends an announcement and
+    returns why it could not. ``sleep`` waits some seconds.
     """
 
     host: str
-    rate_bps: float | None
-    facts: Callable[[], InterfaceFacts]
+    rates: Mapping[str, float]
+    facts: Callable[[], Sequence[InterfaceFacts]]
     send: Callable[[str, str, Announcement], str | None] = announce
     sleep: Callable[[float], None] = time.sleep
 
 
 def enrol(
-    address: Address, token: OwnToken, host: str, notices: Notices, *, interface: str | None, rate_bps: float | None
+    address: Address,
+    folder: Path,
+    host: str,
+    notices: Notices,
+    *,
+    interfaces: Sequence[str],
+    rates: Mapping[str, float],
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Address:
     """Returns the address of the controller with the host's own token, once the host is approved.
 
-    ``address`` has the enrolment token. A token that was approved before needs no enrolment. ``interface`` and
-    ``rate_bps`` are those of the options; None: the interface is that towards the controller, and it tells its rate.
-    Raises OwnTokenError.
+    ``address`` has the enrolment token, and ``folder`` keeps what the host makes or is told. A token that was approved
+    before needs no enrolment. ``interfaces`` are those of the options, with the ``rates`` that these give. Without any
+    they are that towards the controller, and the ones beside it. Raises OwnTokenError.
     """
+    token, kept = OwnToken(folder, host), KeptSecret(folder, host)
     was_there = token.is_there()
     sha256 = token.sha256()
     own = replace(address, token_file=token.path)
-    if was_there and _is_known(Connection(own), host):
-        return own
+    if was_there:
+        with closing(Connection(own)) as connection:
+            if _is_known(connection, host):
+                return own
+    facts = waiting_for_ipv4(facts_of(address, interfaces, is_whole=True))
+    enrolling = Enrolling(host, rates, facts, sleep=sleep)
+    with closing(Connection(address)) as connection:
+        secret = wait_for_approval(connection, sha256, enrolling, notices)
+    if secret is not None:
+        try:
+            kept.write(secret)
+        except OSError as error:
+            notices.say("announcement", f"{kept.path}: a change of the host's cable is not noticed: {error.strerror}")
+    return own
+
+
+def facts_of(
+    address: Address, interfaces: Sequence[str], *, is_whole: bool
+) -> Callable[[], tuple[InterfaceFacts, ...]]:
+    """Returns what looks at the interfaces that the host enrols with; ``address`` is the controller's."""
     where = urlsplit(address.url)
     port = where.port or (443 if where.scheme == "https" else 80)
+    return lambda: look_at_all(interfaces, own_address(str(where.hostname), port), is_whole=is_whole)
 
-    def facts() -> InterfaceFacts:
-        return look(interface, own_address(str(where.hostname), port))
 
-    wait_for_approval(Connection(address), sha256, Enrolling(host, rate_bps, facts), notices)
-    return own
+def waiting_for_ipv4(
+    facts: Callable[[], Sequence[InterfaceFacts]], clock: Callable[[], float] = time.monotonic
+) -> Callable[[], Sequence[InterfaceFacts]]:
+    """Returns ``facts`` that also raise InterfaceError while the first interface has had IPv6 alone for a short time.
+
+    ``clock`` returns seconds, and never goes back.
+    """
+    since: float | None = None
+
+    def look() -> Sequence[InterfaceFacts]:
+        nonlocal since
+        found, now = facts(), clock()
+        since = now if since is None else since
+        if not found[0].ipv4 and now - since < IPV4_SECONDS:
+            text = f"{found[0].name} has no IPv4 address yet; after {IPV4_SECONDS:g} s the host enrols with IPv6 alone"
+            raise InterfaceError(text)
+        return found
+
+    return look
 
 
 def _is_known(connection: Asking, host: str) -> bool:
@@ -88,14 +137,19 @@ def _is_known(connection: Asking, host: str) -> bool:
     return caller is not None and (caller.role, caller.name) == ("host", host)
 
 
-def wait_for_approval(connection: Asking, token_sha256: str, enrolling: Enrolling, notices: Notices) -> None:
-    """Ask until the host is approved, and announce it as long as its port is looked for."""
+def wait_for_approval(connection: Asking, token_sha256: str, enrolling: Enrolling, notices: Notices) -> str | None:
+    """Ask until the host is approved, and announce it as long as its port is looked for.
+
+    Returns what it is to announce itself with; None: it was never looked for.
+    """
+    requests = Requests(token_sha256, enrolling.rates)
     backoff = Backoff(first_seconds=1.0, most_seconds=30.0)
+    secret: str | None = None
     tries = 0
     while True:
         try:
             facts = enrolling.facts()
-            answer = connection.request("PUT", f"/v1/hosts/{enrolling.host}", _request(facts, token_sha256, enrolling))
+            answer = connection.request("PUT", f"/v1/hosts/{enrolling.host}", requests.body(facts))
         except InterfaceError as error:  # it may come up later
             notices.say(_KEY, f"the host cannot enrol: {error}")
             enrolling.sleep(backoff.next_seconds())
@@ -108,31 +162,23 @@ def wait_for_approval(connection: Asking, token_sha256: str, enrolling: Enrollin
             enrolling.sleep(backoff.next_seconds())
             continue
         backoff.reset()
+        if requests.is_too_new(answer):
+            text = f"the controller is older than this agent: it is told {facts[0].name} alone, and no IPv6 address"
+            notices.say("interfaces", text)
+            continue
         view = _understood(answer, notices)
         if view is None:
             enrolling.sleep(REFUSED_SECONDS)
             continue
         _say(view, enrolling.host, notices)
+        secret = view.announcement or secret
         tries += view.state == "approved"
         if view.state == "approved" and (view.announcement is None or tries > LOOKED_FOR_TRIES):
-            return
+            return secret
         if view.state == "refused":
             enrolling.sleep(REFUSED_SECONDS)
         else:
             _announce_for(view.ask_again_seconds or REFUSED_SECONDS, view.announcement, facts, enrolling, notices)
-
-
-def _request(facts: InterfaceFacts, token_sha256: str, enrolling: Enrolling) -> str:
-    rate = enrolling.rate_bps or facts.rate_bps
-    request = HostRequest.model_construct(
-        addresses=facts.addresses[:MAX_ADDRESSES],
-        interface=facts.name,
-        mac=facts.mac,
-        ingress_bps=rate,
-        egress_bps=rate,
-        token_sha256=token_sha256,
-    )
-    return HostPut.model_construct(request=request).model_dump_json(exclude_none=True)
 
 
 def _understood(answer: Answer, notices: Notices) -> HostView | None:
@@ -162,15 +208,16 @@ def _say(view: HostView, host: str, notices: Notices) -> None:
 
 
 def _announce_for(
-    seconds: float, secret: str | None, facts: InterfaceFacts, enrolling: Enrolling, notices: Notices
+    seconds: float, secret: str | None, facts: Sequence[InterfaceFacts], enrolling: Enrolling, notices: Notices
 ) -> None:
-    """Wait, and announce the host meanwhile if it is looked for."""
+    """Wait, and announce all interfaces of the host meanwhile if it is looked for."""
+    found = [(each.name, each.mac) for each in facts if each.mac is not None]
     while seconds > 0:
-        if secret is not None and facts.mac is not None:
-            why_not = enrolling.send(facts.name, enrolling.host, Announcement(facts.mac, secret))
-            if why_not is not None:
+        if secret is not None:
+            said = [enrolling.send(name, enrolling.host, Announcement(mac, secret)) for name, mac in found]
+            if (why_not := next((each for each in said if each is not None), None)) is not None:
                 notices.say("announcement", f"the host cannot be found at its switch: {why_not}")
-                secret = None
+            secret = None if all(said) else secret
         step = min(ANNOUNCE_SECONDS, seconds) if secret is not None else seconds
         enrolling.sleep(step)
         seconds -= step

@@ -1,4 +1,4 @@
-"""What this host says of its interface when it enrols: addresses, MAC address and rate, as the kernel has them."""
+"""What the kernel says of an interface of this host: addresses of both families, MAC address and rate."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import ctypes
 import fcntl
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 SYSFS = Path("/sys/class/net")
+IPV6_ADDRESSES = Path("/proc/thread-self/net/if_inet6")
 _SIOCGIFCONF = 0x8912
 _ENTRY_BYTES = 40
 _MOST_ADDRESSES = 4096
 _NO_MAC = "00:00:00:00:00:00"
 _MEGABIT = 1e6
+_GLOBAL_SCOPE = 0
+"""The scope of global and unique local addresses, and not of those of a link or of the loopback."""
+_PASSING = 0x01 | 0x08 | 0x20 | 0x40
+"""Flags of linux/if_addr.h: temporary (RFC 8981), a duplicate, deprecated, tentative."""
 
 
 class InterfaceError(ValueError):
@@ -23,52 +28,103 @@ class InterfaceError(ValueError):
 
 
 class InterfaceFacts(NamedTuple):
-    """An interface: its IPv4 addresses, its MAC address, and its rate in bit/s (None: it does not tell)."""
+    """An interface: its addresses, those of IPv4 first, its MAC address, and its rate in bit/s (None: not told)."""
 
     name: str
     addresses: tuple[str, ...]
     mac: str | None
     rate_bps: float | None
 
+    @property
+    def ipv4(self) -> tuple[str, ...]:
+        """Its IPv4 addresses."""
+        return tuple(address for address in self.addresses if ":" not in address)
 
-def look(name: str | None, local_address: str | None) -> InterfaceFacts:
+
+def look(name: str | None, local_address: str | None = None, *, needs_address: bool = True) -> InterfaceFacts:
     """Returns what there is to say of the interface ``name``; None stands for that of ``local_address``.
 
-    ``local_address`` is this host's own address on its way to the controller, which comes first in the answer where the
-    interface has it. Raises InterfaceError.
+    ``local_address`` is this host's own address on its way to the controller, which comes first among those of its
+    family where the interface has it. Raises InterfaceError where there is no such interface, and with
+    ``needs_address`` where it has no address.
     """
-    addresses = _addresses()
     if name is None:
-        name = next((interface for interface, address in addresses if address == local_address), None)
+        name = _interface_of(local_address)
         if name is None:
             raise InterfaceError(
                 f"no interface has the address {local_address}, from which the controller is reached; give --interface"
             )
-    return InterfaceFacts(name, of_interface(addresses, name, local_address), _mac(name), _rate_bps(name))
+    found = facts_of(_addresses(), name, local_address)
+    if needs_address and not found.addresses:
+        raise InterfaceError(f"interface {name} has no address that others reach, or is not up")
+    return found
+
+
+def facts_of(addresses: Iterable[tuple[str, str]], name: str, first: str | None) -> InterfaceFacts:
+    """Returns what there is to say of an interface; ``first`` comes before its other addresses."""
+    return InterfaceFacts(name, of_interface(addresses, name, first), _mac(name), _rate_bps(name))
 
 
 def of_interface(addresses: Iterable[tuple[str, str]], name: str, first: str | None) -> tuple[str, ...]:
-    """Returns the addresses of an interface, ``first`` at the front.
+    """Returns the addresses of an interface, ``first`` at the front, and those of IPv4 before those of IPv6.
 
-    Those of the loopback are none, because every host has them. Raises InterfaceError where there is none.
+    Those of the loopback are none, because every host has them.
     """
     own = [address for interface, address in addresses if interface == name and not address.startswith("127.")]
-    if not own:
-        raise InterfaceError(f"interface {name} has no IPv4 address that others reach, or is not up")
-    return tuple(sorted(dict.fromkeys(own), key=lambda address: address != first))
+    return tuple(sorted(dict.fromkeys(own), key=lambda address: (":" in address, address != first)))
 
 
 def own_address(controller_host: str, port: int) -> str | None:
-    """Returns this host's IPv4 address on its way to the controller; None where there is no way. Sends nothing."""
+    """Returns this host's address on its way to the controller; None where there is no way. It sends no packet there.
+
+    Where the controller has several addresses, they are tried in the order in which a connection tries them.
+    """
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as trial:
-            trial.connect((controller_host, port))
-            return str(trial.getsockname()[0])
+        ways = socket.getaddrinfo(controller_host, port, type=socket.SOCK_DGRAM)
     except OSError:
         return None
+    for family, kind, _, _, address in ways:
+        try:
+            with socket.socket(family, kind | socket.SOCK_CLOEXEC) as trial:
+                trial.connect(address)
+                return str(trial.getsockname()[0])
+        except OSError:  # this host has no address of this family
+            continue
+    return None
 
 
 def _addresses() -> list[tuple[str, str]]:
+    """Returns the addresses of both families that hosts keep and others reach, each with its interface."""
+    return [*_ipv4_addresses(), *lasting(_ipv6_table())]
+
+
+def _interface_of(address: str | None) -> str | None:
+    """Returns the interface with an address, which need not last: connections may begin at a temporary one."""
+    every = (*_ipv4_addresses(), *_global(_ipv6_table(), without=0))
+    return next((name for name, own in every if own == address), None)
+
+
+def _ipv6_table() -> str:
+    try:
+        return IPV6_ADDRESSES.read_text(encoding="ascii", errors="replace")
+    except OSError:  # a kernel without IPv6
+        return ""
+
+
+def lasting(table: str) -> Iterator[tuple[str, str]]:
+    """Yields the lasting global addresses of ``/proc/net/if_inet6``, each with its interface."""
+    yield from _global(table, without=_PASSING)
+
+
+def _global(table: str, *, without: int) -> Iterator[tuple[str, str]]:
+    """Yields the global addresses of a table that have none of the flags ``without``, each with its interface."""
+    for line in table.splitlines():
+        address, _, _, scope, flags, name = line.split()
+        if int(scope, 16) == _GLOBAL_SCOPE and not int(flags, 16) & without:
+            yield name, socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address))
+
+
+def _ipv4_addresses() -> list[tuple[str, str]]:
     """Returns the IPv4 addresses of the interfaces that are up, each with its interface (netdevice(7))."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
         room = bytearray(_MOST_ADDRESSES * _ENTRY_BYTES)

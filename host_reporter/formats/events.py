@@ -11,6 +11,7 @@ Direction = Literal["max", "min"]
 # What the wire takes (controller.wire); what is beyond is no measurement but an accident.
 MAX_ITERATION = 1e15
 MAX_METRIC = 1e30
+MAX_RUNGS = 100
 MAX_TIME = 1e12
 
 
@@ -34,10 +35,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The job is in this stage of its study now (None: in none), which lasts until so many iterations are done."""
+    """The job is in this stage of its study now (None: in none), which lasts until so many iterations are done.
+
+    ``rungs_left`` counts the rungs that follow it; None: that is not known.
+    """
 
     stage: str | None
     until: float | None = None
+    rungs_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from host_reporter.formats.events import MAX_ITERATION
@@ -107,7 +108,11 @@ class Matcher:
         if self._fields and self.preset.kind is Kind.LINES and "{" in text:
             found = self.read_record(quoted_pairs(text[: 4 * MAX_MATCHED]))
             if found is not None:
-                return found
+                # What stands before the dict without an end of line, such as a bar, counts, too.
+                return _joined(found, self._read_text(text.partition("{")[0])) if found.may_be_late else found
+        return self._read_text(text)
+
+    def _read_text(self, text: str) -> Reading | None:
         return next((found for pattern in self._patterns if (found := pattern.read(text)) is not None), None)
 
     def read_record(self, record: Record) -> Reading | None:
@@ -126,6 +131,8 @@ class Matcher:
 
     def is_sure_of(self, fields: Mapping[str, object] | tuple[str, ...]) -> bool:
         """Returns whether a record with these fields is of this preset and of no other."""
+        if self.preset.columns is not None and not self.preset.columns(tuple(fields)):
+            return False
         return any(part.needs and all(name in fields for name in part.needs) for part in self._fields)
 
     @property
@@ -179,7 +186,15 @@ def _reading(fields: Fields, record: Record) -> Reading:
         counters,
         metrics=validated(metrics) if fields.validation else metrics,
         time=moment(_first(record, fields.time)),
+        may_be_late=fields.may_be_late,
     )
+
+
+def _joined(found: Reading, before: Reading | None) -> Reading:
+    """Returns a reading with the steps of what stands before it in its line."""
+    if before is None or before.step is None:
+        return found
+    return replace(found, step=before.step, of=before.of, total=before.total)
 
 
 def _values(fields: Fields, record: Record) -> dict[str, float]:

@@ -29,6 +29,12 @@ MAX_WORDS = _table(
 )
 """Words of a metric's name that say that larger values are better."""
 
+SIDE_WORDS = _table("aux auxiliary balance balancing router z mtp")
+"""Words of a loss's name that say that it stands beside the loss that is trained for."""
+
+WHOLE_WORDS = _table("loss total train training lm reduced mean avg average")
+"""The words of the name of the loss that is trained for, where others are its parts: loss beside loss_cls."""
+
 VALIDATION_WORDS = _table("val valid validation eval evaluation test testing dev heldout holdout")
 """Words of a metric's name that say that it is of data that is not trained on."""
 
@@ -72,6 +78,17 @@ def is_validation(name: str) -> bool:
 def is_loss(name: str) -> bool:
     """Returns whether a metric is a loss: a run whose loss is no finite number has diverged."""
     return not LOSS_WORDS.isdisjoint(words(name)) and direction(name) == "min"
+
+
+def is_beside(name: str) -> bool:
+    """Returns whether a metric is a loss that stands beside another one, such as that of a mixture's router."""
+    return not SIDE_WORDS.isdisjoint(part.rstrip("0123456789") for part in words(name))
+
+
+def is_whole(name: str) -> bool:
+    """Returns whether a metric is the loss that is trained for, as far as its name says it."""
+    parts = words(name)
+    return "loss" in parts and set(parts) <= WHOLE_WORDS | VALIDATION_WORDS
 
 
 def same(one: str, other: str) -> bool:

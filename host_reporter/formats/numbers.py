@@ -18,6 +18,8 @@ Before Python 3.11.5 a possessive group takes characters of a repetition that fa
 (https://github.com/python/cpython/issues/106052): the comma of ``10, ``. So its group is atomic.
 """
 
+NUMBER_ENDS = r"(?!\w|:\w|\.\d)"
+"""What stands behind a number that is whole: no digit, nor a colon or a point with one behind it, as in a time."""
 
 _SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 _WRAPPED = re.compile(r"(?:[A-Za-z_][\w.]{0,40})\(([^(),\s]{1,60})[^()]{0,200}\)")

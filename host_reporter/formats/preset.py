@@ -95,6 +95,9 @@ class Fields:
     """The fields that are metrics, the first one first. None: all whose names have a direction."""
     validation: bool = False
     """Whether the metrics of such a record are of the validation; their names get ``validation`` in front."""
+    may_be_late: bool = False
+    """Whether such a line may be in the file later than the steps of other lines after it, because it is written in
+    blocks. Its epoch is the share of the epochs that was done, which then gives its step."""
     add: Mapping[str, float] = field(default_factory=dict)
     """What is added to the numbers of fields: ``{"iteration": 1}`` where the first step has the number 0."""
     shared: tuple[str, ...] = ()
@@ -128,6 +131,8 @@ class Preset:
     """The directions of metrics whose names do not say it."""
     validates: bool = True
     """Whether a validation's first metric takes the place of one of the training. A guess may take a word wrongly."""
+    columns: Callable[[tuple[str, ...]], bool] | None = None
+    """Returns whether a table with these columns is of this preset, where their names alone do not prove it."""
     files: tuple[str, ...] = ()
     """Names that such files have, as shell patterns: ``trainer_state.json``."""
     beats: tuple[str, ...] = ()

@@ -39,6 +39,8 @@ class Reading:
     """The program begins here, or goes on from a checkpoint."""
     lasting: bool = False
     """A metric of the validation may be the one of an earlier line."""
+    may_be_late: bool = False
+    """The epoch is the share of epochs that was done when the line was written, which may be long ago."""
 
     @property
     def counts(self) -> bool:
@@ -55,7 +57,10 @@ def counted(
     ended: bool = False,
     begun: bool = False,
     lasting: bool = False,
+    may_be_late: bool = False,
 ) -> Reading:
     """Returns a reading whose NUMBERS come from a mapping."""
     iteration, epoch, epochs, step, of, total, more = (counters.get(name) for name in NUMBERS)
-    return Reading(iteration, epoch, epochs, step, of, total, more, metrics, time, diverged, ended, begun, lasting)
+    return Reading(
+        iteration, epoch, epochs, step, of, total, more, metrics, time, diverged, ended, begun, lasting, may_be_late
+    )

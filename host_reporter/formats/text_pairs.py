@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from host_reporter.formats.names import VALIDATION_WORDS, is_validation
-from host_reporter.formats.numbers import NUMBER, number
+from host_reporter.formats.numbers import NUMBER, NUMBER_ENDS, number
 
 MAX_PAIRS = 200
 """Read at most so many pairs of one line."""
@@ -14,7 +14,7 @@ MAX_PAIRS = 200
 _WORD = r"[A-Za-z_][\w./@-]*+"
 _PAIR = re.compile(
     rf"(?<![\w./@%-])(?P<name>{_WORD}(?>(?: [A-Za-z_(][\w./@()-]*+){{0,3}}))[\"']?\s{{0,8}}+[:=]\s{{0,8}}+"
-    rf"(?P<value>{NUMBER})(?![\w:])"
+    rf"(?P<value>{NUMBER}){NUMBER_ENDS}"
 )
 _QUOTED = re.compile(
     r"[\"'](?P<name>[^\"'\n]{1,100}+)[\"']\s{0,4}+:\s{0,4}+"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import optuna
 
@@ -18,6 +18,14 @@ from host_reporter.integrations.trial_files import TrialFiles
 from host_reporter.training.progress_file import ProgressFile
 
 log = logging.getLogger(__name__)
+
+
+class Rung(NamedTuple):
+    """A trial's bracket and rung, the step at which the rung ends, and how many follow; None: it is not known."""
+
+    name: str
+    until: float | None
+    left: int | None
 
 
 def follow(
@@ -48,17 +56,16 @@ def follow(
     return followed
 
 
-def stage_of(study: optuna.Study, trial: optuna.Trial) -> tuple[str, float | None] | None:
-    """Returns a trial's bracket and rung, and the step at which the rung ends, if known.
-
-    Returns None where the pruner has no rungs.
-    """
+def stage_of(study: optuna.Study, trial: optuna.Trial) -> Rung | None:
+    """Returns a trial's rung; None where the pruner has no rungs."""
     pruner, bracket = study.pruner, 0
+    longest: float | None = None
     if isinstance(pruner, optuna.pruners.HyperbandPruner):
         if not pruner._pruners:
             # The pruner creates its brackets at its first decision.
             return None
         bracket = pruner._get_bracket_id(study, trial)
+        longest = float(pruner._max_resource) if isinstance(pruner._max_resource, int) else None
         pruner = pruner._pruners[bracket]
     if not isinstance(pruner, optuna.pruners.SuccessiveHalvingPruner):
         return None
@@ -69,7 +76,18 @@ def stage_of(study: optuna.Study, trial: optuna.Trial) -> tuple[str, float | Non
     until: float | None = None
     if pruner._min_resource is not None:
         until = float(pruner._min_resource * pruner._reduction_factor ** (pruner._min_early_stopping_rate + rung))
-    return f"b{bracket}.r{rung}", until
+    return Rung(f"b{bracket}.r{rung}", until, _rungs_after(until, longest, pruner._reduction_factor))
+
+
+def _rungs_after(until: float | None, longest: float | None, factor: int) -> int | None:
+    """Returns how many rungs follow one that ends at a step, where trials train for ``longest`` steps at most."""
+    if until is None or longest is None:
+        return None
+    rungs = 0
+    while until < longest:
+        until *= factor
+        rungs += 1
+    return rungs
 
 
 def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None, scale: float) -> None:
@@ -77,7 +95,7 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
     if file is None:
         return
     report, should_prune = trial.report, trial.should_prune
-    reported: tuple[str, float | None] | None = None
+    reported: Rung | None = None
     last = 0
 
     def write_stage() -> None:
@@ -86,8 +104,8 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
             stage = stage_of(study, trial)
             if stage is not None and stage != reported:
                 reported = stage
-                name, until = stage
-                file.stage(name, until * scale if until is not None else None)
+                until = stage.until * scale if stage.until is not None else None
+                file.stage(stage.name, until, stage.left)
         except Exception as error:
             # Another version of Optuna may keep its rungs elsewhere. The trial is then a job without a stage.
             log.debug("the stage of trial %s is not known: %s", trial.number, error)
@@ -95,10 +113,9 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
     def write_report(value: float, step: int) -> None:
         nonlocal last
         last = step
-        name, until = reported or ("", None)
-        if until is not None and step > until:
+        if reported is not None and reported.until is not None and step > reported.until:
             # A trial that reports seldom passes the end of its rung before the pruner decides, but is still in it.
-            file.stage(name, step * scale)
+            file.stage(reported.name, step * scale, reported.left)
         file.report(iteration=step * scale, metric=value)
 
     def report_and_write(value: float, step: int) -> None:
@@ -112,7 +129,7 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
     def should_prune_and_write() -> bool:
         is_over: bool = should_prune()
         # A trial stays in its rung until that ends.
-        if not is_over and (reported is None or reported[1] is None or last >= reported[1]):
+        if not is_over and (reported is None or reported.until is None or last >= reported.until):
             write_stage()
         return is_over
 

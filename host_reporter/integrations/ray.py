@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ray.tune import Callback
 from ray.tune.schedulers import AsyncHyperBandScheduler, HyperBandScheduler, TrialScheduler
@@ -19,6 +19,14 @@ from host_reporter.integrations.trial_files import TrialFiles
 
 log = logging.getLogger(__name__)
 _COUNT = "training_iteration"
+
+
+class Rung(NamedTuple):
+    """A trial's bracket and rung, the time_attr at which the rung ends, if known, and how many rungs follow it."""
+
+    name: str
+    until: float | None
+    left: int
 
 
 class Trials(Callback):
@@ -45,7 +53,7 @@ class Trials(Callback):
         self._scheduler = scheduler
         self._metric = metric
         self._scale = iterations_per_step
-        self._stages: dict[str, tuple[str, float | None]] = {}
+        self._stages: dict[str, Rung] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the open files, because Ray stores a copy of its callbacks with the experiment."""
@@ -96,17 +104,11 @@ class Trials(Callback):
         file = self._files.begin(trial.trial_id)
         if file is not None and stage is not None and self._stages.get(trial.trial_id) != stage:
             self._stages[trial.trial_id] = stage
-            name, until = stage
-            file.stage(name, until * self._scale if until is not None else None)
+            file.stage(stage.name, stage.until * self._scale if stage.until is not None else None, stage.left)
 
 
-def stage_of(
-    scheduler: TrialScheduler | None, trial: Any, result: Mapping[str, Any]
-) -> tuple[str, float | None] | None:
-    """Returns a trial's bracket and rung, and the time_attr at which the rung ends, if known.
-
-    ``result`` is the trial's latest result. Returns None where the scheduler has no rungs.
-    """
+def stage_of(scheduler: TrialScheduler | None, trial: Any, result: Mapping[str, Any]) -> Rung | None:
+    """Returns a trial's rung; None where the scheduler has no rungs. ``result`` is the trial's latest result."""
     if isinstance(scheduler, AsyncHyperBandScheduler):
         return _asynchronous(scheduler, trial, result)
     if isinstance(scheduler, HyperBandScheduler):
@@ -114,7 +116,7 @@ def stage_of(
     return None
 
 
-def _asynchronous(scheduler: Any, trial: Any, result: Mapping[str, Any]) -> tuple[str, float | None] | None:
+def _asynchronous(scheduler: Any, trial: Any, result: Mapping[str, Any]) -> Rung | None:
     """Returns the rung after the last milestone that the trial has passed; each rung ends at a milestone."""
     bracket = scheduler._trial_info.get(trial.trial_id)
     if bracket is None:
@@ -123,17 +125,20 @@ def _asynchronous(scheduler: Any, trial: Any, result: Mapping[str, Any]) -> tupl
     milestones = sorted(float(milestone) for milestone, _ in bracket._rungs)
     passed = sum(milestone <= done for milestone in milestones)
     until = milestones[passed] if passed < len(milestones) else max(float(scheduler._max_t), done)
-    return f"b{scheduler._brackets.index(bracket)}.r{passed}", until if _counts(scheduler) else None
+    # A milestone at max_t ends the last rung, and no other begins there.
+    left = sum(done < milestone < scheduler._max_t for milestone in milestones)
+    return Rung(f"b{scheduler._brackets.index(bracket)}.r{passed}", until if _counts(scheduler) else None, left)
 
 
-def _synchronous(scheduler: Any, trial: Any) -> tuple[str, float | None] | None:
+def _synchronous(scheduler: Any, trial: Any) -> Rung | None:
     """Returns the rung by the halvings of the trial's bracket; None for a trial that has left its bracket."""
     bracket, band = scheduler._trial_info.get(trial, (None, 0))
     if bracket is None:
         return None
     place = scheduler._hyperbands[band].index(bracket)
     number = band * scheduler._s_max_1 + place
-    return f"b{number}.r{place - bracket._halves}", float(bracket._cumul_r) if _counts(scheduler) else None
+    name, until = f"b{number}.r{place - bracket._halves}", float(bracket._cumul_r)
+    return Rung(name, until if _counts(scheduler) else None, bracket._halves)
 
 
 def _counts(scheduler: Any) -> bool:

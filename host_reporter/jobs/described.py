@@ -34,14 +34,16 @@ class Describable(Protocol):
 _Spec = TypeVar("_Spec", bound=Describable)
 
 
-def described_spec(spec: _Spec, described: Described) -> _Spec:
-    """Returns a declared spec with the metric, its direction and the iterations that it leaves open."""
+def described_spec(spec: _Spec, described: Described, *, counts_epochs: bool = False) -> _Spec:
+    """Returns a declared spec with the metric, its direction, the iterations and the unit that it leaves open."""
     found: dict[str, Any] = {}
     metric = _metric(spec, described)
     if metric is not None:
         found["metric"] = metric
     if spec.iterations is None and described.iterations is not None:
         found["iterations"] = described.iterations
+    if counts_epochs and "unit" not in spec.model_fields_set:
+        found["unit"] = "epoch"
     return spec.model_copy(update=found) if found else spec
 
 

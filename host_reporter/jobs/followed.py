@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from typing import Protocol
 
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from controller.wire.parts import PartSpec
 from controller.wire.reports import MAX_UNREAD
 from host_reporter.jobs.described import described_spec
+from host_reporter.jobs.epochs import EpochScale
 from host_reporter.jobs.job import Job, Spec
 from host_reporter.jobs.naming import named, user_of
-from host_reporter.jobs.stages import in_stage
+from host_reporter.jobs.passed import PassedIterations
+from host_reporter.jobs.receivers import Receiver
+from host_reporter.jobs.studies.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
-from host_reporter.readers.parse import Described, Diverged, Ended, Event, Point, Staged, Targeted
+from host_reporter.readers.parse import Described, Diverged, Ended, Event, Point, Staged, Targeted, without_names
 from host_reporter.readers.plausible import PlausibilityFilter
 from host_reporter.readers.points import MAX_PENDING, thin
 
@@ -24,65 +26,6 @@ STAGE_SECONDS = 1.0
 """Report a job's stage or target at most this often, because each report is a registration and triggers a plan."""
 
 _NAME = re.compile(NAME_PATTERN)
-
-
-class Receiver(Protocol):
-    """Receives the progress of the followed jobs."""
-
-    def declare(self, job: str, spec: Spec | None) -> None:
-        """Note a job that has begun, or whose spec has changed."""
-
-    def add(self, job: str, points: list[Progress]) -> None:
-        """Note the progress of a declared job."""
-
-    def diverge(self, job: str) -> None:
-        """The run of a declared job has diverged."""
-
-    def note_unread(self, job: str, reason: str) -> None:
-        """Why the progress of a declared job cannot be read, without a line of it; empty: it can."""
-
-    def end(self, job: str) -> None:
-        """Note that a declared job has ended."""
-
-    def end_earlier(self, job: str, at: float) -> None:
-        """Note that an earlier agent's job ended while no agent ran, ``at`` seconds since the epoch."""
-
-
-class Receivers:
-    """Several receivers as one. They are called in the given order."""
-
-    def __init__(self, *receivers: Receiver) -> None:
-        self._receivers = receivers
-
-    def declare(self, job: str, spec: Spec | None) -> None:
-        """Call ``declare`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.declare(job, spec)
-
-    def add(self, job: str, points: list[Progress]) -> None:
-        """Call ``add`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.add(job, points)
-
-    def diverge(self, job: str) -> None:
-        """Call ``diverge`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.diverge(job)
-
-    def note_unread(self, job: str, reason: str) -> None:
-        """Call ``note_unread`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.note_unread(job, reason)
-
-    def end(self, job: str) -> None:
-        """Call ``end`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.end(job)
-
-    def end_earlier(self, job: str, at: float) -> None:
-        """Call ``end_earlier`` of each receiver."""
-        for receiver in self._receivers:
-            receiver.end_earlier(job, at)
 
 
 class Followed:
@@ -95,8 +38,9 @@ class Followed:
     A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
     study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
     that registration wait for it, because they may be beyond the end of the last stage. A target in the progress is
-    reported in the same way, unless the job file's spec has one. So are the metric, its direction and the length of the
-    run where the job file leaves them open and the progress describes them.
+    reported in the same way, unless the job file's spec has one. So are the metric, its direction, the length of the
+    run and its unit where the job file leaves them open and the progress describes them. Epochs become iterations where
+    the spec declares these (``EpochScale``).
     """
 
     def __init__(self, job: Job, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -107,20 +51,28 @@ class Followed:
         self.declared = False
         self.complaint: str | None = None
         self.over_at: float | None = None
-        self._filter = PlausibilityFilter()
+        self._filter, self._passed = PlausibilityFilter(), PassedIterations()
         self._earlier: list[Progress] | None = []
         self._is_over = False
         self._has_diverged = self._is_divergence_reported = False
         self._staged = Staged(None)
         self._target: float | None = None
         self._described = Described()
+        self._scale = EpochScale()
         self._unread: str | None = None
+        self._unread_lines = 0
         self._is_spec_reported = True
         self._spec_reported_at = float("-inf")
         self._held: list[Progress] = []
         self._user: str | None = None
         self._has_ended = False
         self._begun_again: float | None = None
+
+    @property
+    def user(self) -> str | None:
+        """Whose job it is, as far as that is known: the user of its spec, else the one who writes its progress."""
+        spec = self.job.spec
+        return spec.user if spec is not None and spec.user is not None else self._user
 
     @property
     def is_resting(self) -> bool:
@@ -147,7 +99,7 @@ class Followed:
         spec, study = self.job.spec, self.job.study
         if spec is None:
             return None
-        spec = named(described_spec(spec, self._described), study, self._user)
+        spec = named(self._described_spec(spec, self._described), study, self._user)
         if spec.target is None and self._target is not None:
             spec = type(spec).model_construct(**dict(spec) | {"target": self._target})
         if isinstance(spec, PartSpec) and self._begun_again is not None:
@@ -155,7 +107,12 @@ class Followed:
             spec = PartSpec.model_construct(**dict(spec) | {"arrival": self._begun_again})
         if study is None or self._staged.stage is None or not isinstance(spec, JobSpec):
             return spec
-        return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
+        staged = self._staged
+        return in_stage(spec, f"{study}.{staged.stage}", staged.until, staged.rungs_left)
+
+    def _described_spec(self, spec: Spec, described: Described) -> Spec:
+        is_in_epochs = self._scale.counts_epochs(_declared_iterations(spec), described)
+        return described_spec(spec, described, counts_epochs=is_in_epochs)
 
     def report_stage(self, receiver: Receiver) -> None:
         """Report a new stage or target if the last report of one is old enough. Call this regularly."""
@@ -169,11 +126,17 @@ class Followed:
             self._report_held(receiver)
 
     def report_unread(self, problem: str | None, receiver: Receiver) -> None:
-        """Report that its progress cannot be read, and how many lines, or that it can again."""
-        if not self.declared or problem == self._unread:
+        """Report that its progress cannot be read, and how many lines, or that it can again.
+
+        The count is reported again when it has doubled. Names that stand in the output stay on this host.
+        """
+        told = without_names(problem) if problem is not None else None
+        count = self.source.unmatched
+        is_known = told == self._unread and (told is None or count < 2 * max(self._unread_lines, 1))
+        if not self.declared or is_known:
             return
-        self._unread = problem
-        reason = f"{problem} ({self.source.unmatched} lines so far)" if problem is not None else ""
+        self._unread, self._unread_lines = told, count
+        reason = f"{told} ({count} line{'' if count == 1 else 's'} so far)" if told is not None else ""
         receiver.note_unread(self.job.id, "".join(filter(str.isprintable, reason))[:MAX_UNREAD])
 
     def end(self, receiver: Receiver) -> None:
@@ -291,9 +254,9 @@ class Followed:
         return user_of(self.job.followed) if self.job.followed is not None else None
 
     def _begin_run(self) -> None:
-        self._filter = PlausibilityFilter()
+        self._filter, self._passed = PlausibilityFilter(), PassedIterations()
         self._staged, self._target, self._is_spec_reported = Staged(None), None, True
-        self._described = Described()
+        self._described, self._scale = Described(), EpochScale()
         self._unread = None
         self._has_diverged = self._is_divergence_reported = False
         self._spec_reported_at = float("-inf")
@@ -331,7 +294,9 @@ class Followed:
         """
         before, self._described = self._described, described
         spec = self.job.spec
-        if spec is None or (known := described_spec(spec, before)) == (found := described_spec(spec, described)):
+        if spec is None or (known := self._described_spec(spec, before)) == (
+            found := self._described_spec(spec, described)
+        ):
             return
         self._is_spec_reported = False
         if before.metric is not None and known.metric != found.metric:
@@ -348,10 +313,17 @@ class Followed:
                 self._held = thin(self._held + points, MAX_PENDING)
 
     def _plausible_points(self, point: Point, wall: float) -> tuple[Progress, ...]:
-        progress = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
+        iteration = point.iteration * self._scale.factor(_declared_iterations(self.job.spec), self._described)
+        time = self._passed.time_of(point.iteration, wall) if point.time is None else point.time
+        progress = Progress(iteration, time, point.metric)
         believed = self._filter.accept(progress, self._length)
         self.complaint = self.complaint or self._filter.complaint
         return believed
+
+
+def _declared_iterations(spec: Spec | None) -> float | None:
+    """Returns the length that a spec declares in iterations."""
+    return None if spec is None or spec.unit == "epoch" else spec.iterations
 
 
 def _without_metric(point: Progress) -> Progress:

@@ -8,13 +8,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from host_reporter.jobs.followed import STAGE_SECONDS, Followed, Receiver
+from host_reporter.jobs.followed import STAGE_SECONDS, Followed
 from host_reporter.jobs.found.found_jobs import FoundJobs
 from host_reporter.jobs.found.job import FoundJob
 from host_reporter.jobs.job import Job, JobFound, JobGone, JobProcesses
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.jobs_dir import JobsDirectory
-from host_reporter.jobs.trials import Trials
+from host_reporter.jobs.receivers import Receiver
+from host_reporter.jobs.studies.trials import Trials
+from host_reporter.jobs.turns import ROUND_SECONDS, Turns
 from host_reporter.jobs.unclaimed import GRACE_SECONDS, UnclaimedProgress
 from host_reporter.notices import Notices
 from host_reporter.readers.match_limit import MatchLimit
@@ -40,13 +42,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a follower waits, in seconds: see ``LOOK_SECONDS``, ``ABSENT_SECONDS`` and so on."""
+    """How long a follower waits and reads, in seconds: see ``LOOK_SECONDS``, ``ABSENT_SECONDS`` and so on."""
 
     look: float = LOOK_SECONDS
     absent: float = ABSENT_SECONDS
     last_look: float = LAST_LOOK_SECONDS
     grace: float = GRACE_SECONDS
     stage: float = STAGE_SECONDS
+    round: float = ROUND_SECONDS
 
 
 DEFAULT_TIMING = Timing()
@@ -56,7 +59,7 @@ class Follower:
     """Looks at the jobs' folder, at ``found`` jobs and every job's progress, until ``stop``. Call ``close`` at the end.
 
     Each look calls ``follow`` with the processes of the running jobs, as far as they are known. ``wall`` returns the
-    time in seconds since the epoch.
+    time in seconds since the epoch, and ``beat`` is called at each turn.
     """
 
     def __init__(
@@ -69,9 +72,11 @@ class Follower:
         follow: Callable[[Mapping[str, JobProcesses]], None] = lambda _processes: None,
         timing: Timing = DEFAULT_TIMING,
         wall: Callable[[], float] = time.time,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._timing = timing
         self._wall = wall
+        self._beat = beat
         self._follow = follow
         self._found = found
         self._directory = directory
@@ -83,6 +88,7 @@ class Follower:
         self._limit = MatchLimit()
         self._jobs: dict[str, Followed] = {}
         self._leaving: list[Followed] = []
+        self._turns: Turns[Followed] = Turns(lambda job: job.user, round_seconds=timing.round)
         self._heard: deque[str] = deque()
         self._held: set[str] = set()
         self._stopping = False
@@ -107,6 +113,8 @@ class Follower:
         first = time.monotonic()
         noticed = True
         while not self._stopping:
+            self._beat()
+            self._turns.begin()
             now = time.monotonic()
             if noticed or self._directory.unsettled or now - looked >= self._timing.look:
                 self._look_at_folder()
@@ -136,8 +144,9 @@ class Follower:
             noticed = self._waker.wait(0.0 if more else until)
         last = time.monotonic() + self._timing.last_look
         self._end_what_is_gone(last)
+        self._turns.begin()
         while self._look_at_progress(last) and time.monotonic() < last:
-            pass
+            self._turns.begin()
         for job in list(self._leaving):
             self._finish(job)
         for job in self._jobs.values():
@@ -206,7 +215,8 @@ class Follower:
         if job.followed is not None:
             self._waker.watch_file(job.followed)
         followed.source.aim()
-        self._look_at(followed)
+        if not self._turns.is_over:
+            self._look_at(followed)
         # To read a long file takes a while; that its job runs is known before.
         is_over = not job.is_running and followed.source.seems_over(self._limit)
         if followed.is_catching_up and not followed.declared and not is_over:
@@ -218,7 +228,8 @@ class Follower:
             # What comes after this moment is not waited for: a file may grow as fast as it is read.
             job.source.aim()
             self._leaving.append(job)
-            self._look_at(job)
+            if not self._turns.is_over:
+                self._look_at(job)
 
     def _end_earlier(self, *, is_settled: bool) -> None:
         """End the jobs of an earlier agent that were over, or had no file any more, when this agent began.
@@ -276,12 +287,14 @@ class Follower:
 
     def _look_at_progress(self, last: float | None = None) -> bool:
         """Pass on what is new until ``last``, also during a stop. Returns whether there may be more at once."""
-        any_more = False
-        for job in (*self._jobs.values(), *self._leaving):
+        any_more, looked = False, 0
+        jobs = (*self._jobs.values(), *self._leaving)
+        for job in self._turns.of(jobs):
             if self._stopping and (last is None or time.monotonic() > last):
                 return False
             any_more |= self._look_at(job)
-        return any_more
+            looked += 1
+        return any_more or looked < len(jobs)
 
     def _look_at(self, job: Followed) -> bool:
         """Pass on a part of what is new of one job. Returns whether there may be more at once."""

@@ -55,6 +55,7 @@ class JobsDirectory:
     progress_dir: Path
     notices: Notices
     _known: dict[Path, _Known] = field(default_factory=dict)
+    _odd: set[Path] = field(default_factory=set)
     _was_read: bool = False
     is_understood: bool = False
     """Whether every job file that was there at the last look is known, whatever became of it since."""
@@ -119,6 +120,7 @@ class JobsDirectory:
     def _list(self) -> dict[Path, _Entry | OSError] | None:
         """What is in the folder, and what is there but cannot be looked at; None: not even the folder can."""
         listed: dict[Path, _Entry | OSError] = {}
+        odd: dict[Path, str] = {}
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
@@ -127,6 +129,8 @@ class JobsDirectory:
                     try:
                         status = entry.stat()
                     except FileNotFoundError:
+                        if entry.is_symlink():
+                            odd[Path(entry.path)] = "it is a link to a file that is not there"
                         continue
                     except OSError as error:
                         # Such as a link that leads to itself, or to where the agent may not look.
@@ -134,6 +138,7 @@ class JobsDirectory:
                         continue
                     # To open a pipe would wait for its writer for ever.
                     if not stat.S_ISREG(status.st_mode):
+                        odd[Path(entry.path)] = f"it is {_kind(status.st_mode)}, and no file"
                         continue
                     stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
                     listed[Path(entry.path)] = _Entry(stamp, status.st_mtime)
@@ -142,8 +147,17 @@ class JobsDirectory:
             self.notices.say(str(self.path), reason + ("; its jobs are kept as they are" if self._was_read else ""))
             return None
         self._was_read = True
+        self._say_odd(odd)
         self.notices.clear(str(self.path), f"the folder of job files {self.path} can be read")
         return listed
+
+    def _say_odd(self, odd: dict[Path, str]) -> None:
+        """Say what has the name of a job file and is none. It is no job's, so that it keeps nobody waiting."""
+        for path in self._odd - odd.keys():
+            self.notices.clear(f"kind of {path}")
+        self._odd = set(odd)
+        for path, reason in odd.items():
+            self.notices.say(f"kind of {path}", f"{path}: {reason}; it is passed over")
 
     def _changed(self, path: Path, stamp: _Stamp, *, young: bool) -> Iterator[JobFound | JobGone]:
         known = self._known.get(path)
@@ -186,3 +200,10 @@ class JobsDirectory:
             return decode(data, most_bytes=MAX_FILE_BYTES)
         except PlainTextError as error:
             raise JobFileError(str(error), error.line) from error
+
+
+def _kind(mode: int) -> str:
+    """Returns what something in a folder is that is no regular file, for people."""
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a named pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"

@@ -123,6 +123,10 @@ class Processes:
         known = self._known.get(pid)
         return known.state.parent if known is not None else 0
 
+    def children_of(self, parent: int) -> list[int]:
+        """Returns the ids of a process's children, as they were when these were read."""
+        return [pid for pid, known in self._known.items() if known.state.parent == parent]
+
     def _turns(self) -> list[int]:
         """Returns the processes whose turn it is to be read again."""
         due = []

@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 from host_reporter import tools
 from host_reporter.marking import rules_text, table_version
+from host_reporter.marking.families import Family, family_of
 from host_reporter.marking.restorer import PACKAGE, Restorer
 
 _LOCK_SECONDS = "5"
 _TRIAL_CHAIN = f"{rules_text.CHAIN}-TRY"
-_NFT, _LEGACY = "iptables-nft", "iptables-legacy"
-_LEGACY_TABLES = Path("/proc/thread-self/net/ip_tables_names")
-"""This file lists the tables of iptables-legacy that exist. A command on another table would create it."""
 
 
 class IptablesError(RuntimeError):
@@ -27,13 +24,15 @@ class IptablesTool:
 
     def __init__(self, variant: str) -> None:
         self._variant, self._is_nft = variant, _is_nft(variant)
+        self._family = family = family_of(variant)
+        nft, legacy = f"{family.tool}-nft", f"{family.tool}-legacy"
         # Debian's alternative "iptables" may change to the other variant. The agent's rules stay in the first one.
-        own, other = (_NFT, _LEGACY) if self._is_nft else (_LEGACY, _NFT)
+        own, other = (nft, legacy) if self._is_nft else (legacy, nft)
         if _is_installed(own):
             self._variant = own
         self._restorer = Restorer(self._variant)
         # A killed agent may have used the other variant, whose old marks must not stay in force.
-        if _is_installed(other) and (other == _NFT or _has_legacy_table()):
+        if _is_installed(other) and (other == nft or _has_legacy_table(family)):
             with contextlib.suppress(IptablesError):
                 _clear_away(other)
 
@@ -46,8 +45,8 @@ class IptablesTool:
             saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
         if "is incompatible, use 'nft' tool" in saved:
             raise IptablesError(
-                "somebody has put rules into the table mangle that iptables cannot show (nft list table ip mangle "
-                "does): move them to a table of their own"
+                f"somebody has put rules into the table mangle that {self._family.tool} cannot show (nft list table "
+                f"{self._family.nft} mangle does): move them to a table of their own"
             )
         return saved
 
@@ -60,7 +59,7 @@ class IptablesTool:
 
     def version(self) -> table_version.Version | None:
         """Returns the table's version; None where only its text shows changes."""
-        return table_version.read(is_nft=self._is_nft)
+        return table_version.read(is_nft=self._is_nft, is_ipv6=self._family.is_ipv6)
 
     def can(self, rule: str) -> str | None:
         """Try a rule in an unused chain, and remove it again. Returns why it is refused, or None."""
@@ -73,10 +72,10 @@ class IptablesTool:
     def remove(self) -> None:
         """Remove all our chains from the table, and end the process that makes changes."""
         try:
-            saved = self.save()
+            # The process that is there removes them, because a new one takes longer than the removal.
+            self.commit(rules_text.removal(self.save()))
         finally:
             self._restorer.close()
-        _restore(self._variant, rules_text.removal(saved))
 
 
 def find(variants: Sequence[str], action: str) -> IptablesTool:
@@ -138,14 +137,14 @@ def _is_installed(variant: str) -> bool:
     return all(shutil.which(f"{variant}-{command}") for command in ("save", "restore"))
 
 
-def _has_legacy_table() -> bool:
+def _has_legacy_table(family: Family) -> bool:
     with contextlib.suppress(OSError):
-        return "mangle" in _LEGACY_TABLES.read_text().split()
+        return "mangle" in family.legacy_tables.read_text().split()
     return False
 
 
 def _is_nft(variant: str) -> bool:
     """Returns whether the variant keeps its rules in nf_tables. Raises IptablesError."""
-    if variant in {_NFT, _LEGACY}:
-        return variant == _NFT
+    if variant.endswith(("-nft", "-legacy")):
+        return variant.endswith("-nft")
     return "nf_tables" in run([variant, "--version"])

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from host_reporter.marking.families import IPV4
 from host_reporter.marking.installed_rules import Table
 from host_reporter.marking.rules_text import CHAIN
 
@@ -29,8 +30,8 @@ class Rule(NamedTuple):
     is_whole: bool
 
 
-def obstacles(seen: Table) -> tuple[str, ...]:
-    """Returns the obstacles in a table that has our jump, as sentences without a full stop."""
+def obstacles(seen: Table, tool: str = IPV4.tool) -> tuple[str, ...]:
+    """Returns the obstacles in a table that has our jump, as sentences without a full stop. ``tool`` changes it."""
     output = [*map(_read, seen.get("OUTPUT", ()))]
     ours = next((place for place, rule in enumerate(output) if rule.text == f"-j {CHAIN}"), None)
     if ours is None:
@@ -43,7 +44,7 @@ def obstacles(seen: Table) -> tuple[str, ...]:
         takes = "all packets that this host sends" if _is_whole(rule, seen) else "the packets that it matches"
         sentences.append(
             f"rule {place} of OUTPUT ({rule.text}) stands before the agent's and takes {takes}, which leave without a "
-            f"mark: put it behind the rule '-j {CHAIN}', or remove it (iptables -t mangle -D OUTPUT {place})"
+            f"mark: put it behind the rule '-j {CHAIN}', or remove it ({tool} -t mangle -D OUTPUT {place})"
         )
     for chain, rule in [(chain, rule) for chain, rule in behind if _may_remark(rule, seen)][:_SHOWN]:
         sentences.append(

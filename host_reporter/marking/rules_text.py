@@ -1,4 +1,4 @@
-"""Marks of a plan as text for ``iptables-restore``, and the counters from ``iptables-save``. Pure.
+"""Marks of a plan as text for ``iptables-restore`` or ``ip6tables-restore``, and the counters that are saved. Pure.
 
 ``OUTPUT`` jumps to ``TRAINYARD``, which goes to one of two chains. These have a rule for each mark, which goes to the
 chain of its job, and that sets the DSCP. With ``-g`` the first match decides, as in the switch's rules. A new class
@@ -6,7 +6,10 @@ replaces the one rule of the job's chain, so the counters of the marks stay. A c
 chain and switches over in one commit. So all packets stay marked, and the old chain's last counts can be read later.
 
 A program may set a DSCP of ours itself. Rules before the marks clear it, so a packet that no mark matches leaves with
-DSCP 0 or one that is not ours. These rules are in a chain of their own, because the two chains hold only counted rules.
+no DSCP that is ours. These rules are in a chain of their own, because the two chains hold only counted rules. Where
+other programs use a DSCP, too, it is cleared only in what the cgroups of jobs send, which a third chain does. If jobs
+have DSCPs of their own, those of the host's jobs are not cleared: programs may set their job's DSCP in what is no TCP.
+A plan then changes no rule. What a tunnel sends goes to a chain of its own before all that (see ``outer_headers``).
 
 Packets that open a connection or acknowledge carry no data, and have a DSCP of their own. They go first whatever the
 job's class. Behind the job's data, in a class that has only its floor, they would slow the job even where
@@ -15,27 +18,24 @@ nobody else sends.
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from controller.model import ACKNOWLEDGEMENT_DSCP, OTHER_DSCP, OWN_DSCP
-from controller.wire import Mark
+from controller.code_points import CNP_DSCP, POOL_2, CodePoints
+from controller.model import ROCEV2_PORT
+from controller.wire import Mark, ProtocolMark
 from host_reporter.discovery.cgroups import CgroupId
+from host_reporter.ip_addresses import is_ipv4, packed, text_of
+from host_reporter.marking.families import IPV4, Family
+from host_reporter.marking.outer_headers import NO_TUNNELS, Outer, outer_rules, tunnel_chains
 
 CHAIN = "TRAINYARD"
 CLEAR = f"{CHAIN}-CLEAR"
+CLEAR_JOBS = f"{CHAIN}-JOBS"
 GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
 JUMP = f"-A OUTPUT -j {CHAIN}"
-MOST_HEADERS = 80
-"""An IPv4 header without options and the longest TCP header have this many bytes (RFC 9293, section 3.1)."""
 
-# A packet that ends a connection must stay behind its data, and a packet with PSH carries data. A packet without PSH
-# may carry a few bytes of data and go first too; TCP restores the order.
-ACKNOWLEDGEMENT = (
-    f"-p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:{MOST_HEADERS} -j DSCP --set-dscp {ACKNOWLEDGEMENT_DSCP}"
-)
 _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
 _LISTED_CHAIN = re.compile(r"^-(?:P (\S+) (\S+) -c (\d+ \d+)|N (\S+))$")
 # The counters stand between matches and target; a comment before them may look like counters.
@@ -66,28 +66,60 @@ def switch_over(
     surplus_jumps: int = 0,
     alone: bool = False,
     acknowledgements: bool = True,
+    points: CodePoints = POOL_2,
+    outer: Outer = NO_TUNNELS,
+    present: Container[str] = (),
+    family: Family = IPV4,
 ) -> str:
     """Returns text that fills chain ``generation`` (0 or 1) with the marks, and leads traffic to it.
 
     With ``jump`` the text adds the missing jump from OUTPUT, and it removes ``surplus_jumps`` of them. With ``alone``
-    it empties the other chain, whose last counts are lost. With ``acknowledgements`` these get their own DSCP. Raises
-    MarkError.
+    it empties the other chain, whose last counts are lost. With ``acknowledgements`` these get their own DSCP.
+    ``points`` are the DSCPs that are ours, of the classes or jobs and others. ``outer`` are the tunnels, and what their
+    packets get. The chains of other tunnels are removed where they are among the ``present`` ones. The marks are for
+    packets of ``family``. Raises MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
+    acknowledgements &= points.without_data is not None
+    first = "" if points.without_data is None else acknowledgement(points.without_data, family)
+    tunnels = outer_rules(outer, CHAIN, CLEAR, points.other, family)
     lines = ["*mangle", f":{CHAIN} - [0:0]", f":{CLEAR} - [0:0]", f":{chain} - [0:0]"]
+    lines += [f":{CLEAR_JOBS} - [0:0]"] * bool(points.shared_in_jobs)
     lines += [f":{GENERATIONS[1 - generation]} - [0:0]"] * alone
-    lines += [f":{name} - [0:0]" for name in target.values()]
+    lines += [f":{name} - [0:0]" for name in (*target.values(), *tunnels.chains)]
     for (_, dscp), name in target.items():
         # A new class replaces the first rule of a job's chain.
-        lines += [f"-A {name} -j DSCP --set-dscp {dscp}", *[f"-A {name} {ACKNOWLEDGEMENT}"] * acknowledgements]
-    lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
-    lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in OWN_DSCP]
+        lines += [f"-A {name} -j DSCP --set-dscp {dscp}", *[f"-A {name} {first}"] * acknowledgements]
+    lines += [f"-A {chain} {_match(mark, family)} -g {target[mark.job, mark.dscp]}" for mark in marks]
+    lines += _clearing(CLEAR, points.exclusive, points.other)
+    if points.shared_in_jobs:
+        senders = dict.fromkeys(_sent_by(mark) for mark in marks if isinstance(mark, GroupMark))
+        lines += [f"-A {CLEAR} {sender} -g {CLEAR_JOBS}" for sender in senders]
+        lines += _clearing(CLEAR_JOBS, points.shared_in_jobs, points.other)
+    lines += (*tunnels.rules, *tunnels.leads)
     # Most packets have no DSCP, and cost only this one comparison.
-    lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
+    lines.append(f"-A {CHAIN} -m dscp ! --dscp 0 -j {CLEAR}")
+    lines += [
+        f"-F {name}\n-X {name}" for name in tunnel_chains(CHAIN) if name in present and name not in tunnels.chains
+    ]
     lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), *[f"-D OUTPUT -j {CHAIN}"] * surplus_jumps]
     lines += ["COMMIT", ""]
     return "\n".join(lines)
+
+
+def acknowledgement(dscp: int, family: Family = IPV4) -> str:
+    """Returns the match of packets without data, and the target that gives them a DSCP.
+
+    A packet that ends a connection must stay behind its data, and a packet with PSH carries data. A packet without PSH
+    may carry a few bytes of data and go first too; TCP restores the order.
+    """
+    short = f"-m length --length 0:{family.most_headers}"
+    return f"-p tcp --tcp-flags FIN,RST,PSH NONE {short} -j DSCP --set-dscp {dscp}"
+
+
+def _clearing(chain: str, dscps: Iterable[int], other: int) -> list[str]:
+    return [f"-A {chain} -m dscp --dscp {dscp} -j DSCP --set-dscp {other}" for dscp in sorted(dscps)]
 
 
 def new_classes(before: Sequence[AnyMark], after: Sequence[AnyMark], generation: int) -> str | None:
@@ -201,27 +233,40 @@ def _by_job(marks: Sequence[AnyMark], values: Sequence[int]) -> dict[str, int]:
     return sent
 
 
-def _match(mark: AnyMark) -> str:
+def _match(mark: AnyMark, family: Family) -> str:
     """Returns the match of a mark's rule. The text contains only checked numbers and a quoted path."""
-    parts = ["-p tcp"]
     if isinstance(mark, GroupMark):
-        path = mark.group.path
-        if not path.isprintable() or not path.strip("/") or '"' in path:
-            raise MarkError(f"the mark of job {mark.job}: {path!r} is no cgroup of a job")
-        quoted = path.replace("\\", "\\\\")
-        return f'-p tcp -m cgroup --path "{quoted}"'
+        return f"-p tcp {_sent_by(mark)}"
+    protocol = _protocol(mark)
+    parts = [] if protocol == "any" else [f"-p {protocol}"]
     if mark.is_whole:
         raise MarkError(f"the mark of job {mark.job} would match all traffic")
     if mark.remote is not None:
-        try:
-            parts.append(f"-d {ipaddress.IPv4Address(mark.remote)}")
-        except ValueError as error:
-            raise MarkError(f"the mark of job {mark.job}: {mark.remote!r} is no IPv4 address") from error
+        address = packed(mark.remote)
+        if address is None or is_ipv4(address) is family.is_ipv6:
+            raise MarkError(f"the mark of job {mark.job}: {mark.remote!r} is no {family.name} address")
+        parts.append(f"-d {text_of(address)}")
     if mark.local_port is not None:
         parts.append(f"--sport {mark.local_port}")
     if mark.remote_port is not None:
         parts.append(f"--dport {mark.remote_port}")
+    if (protocol, mark.remote_port) == ("udp", ROCEV2_PORT):
+        # The network has a priority for notices of congestion, which are no data of the job.
+        parts.append(f"-m dscp ! --dscp {CNP_DSCP}")
     return " ".join(parts)
+
+
+def _protocol(mark: Mark) -> str:
+    return mark.protocol if isinstance(mark, ProtocolMark) else "tcp"
+
+
+def _sent_by(mark: GroupMark) -> str:
+    """Returns the match of what the processes in a cgroup send. Raises MarkError."""
+    path = mark.group.path
+    if not path.isprintable() or not path.strip("/") or '"' in path:
+        raise MarkError(f"the mark of job {mark.job}: {path!r} is no cgroup of a job")
+    quoted = path.replace("\\", "\\\\")
+    return f'-m cgroup --path "{quoted}"'
 
 
 def _targets(marks: Sequence[AnyMark]) -> list[tuple[str, int]]:
@@ -232,4 +277,4 @@ def _targets(marks: Sequence[AnyMark]) -> list[tuple[str, int]]:
 def _identity(mark: AnyMark) -> tuple[object, ...]:
     if isinstance(mark, GroupMark):
         return (mark.job, mark.group)
-    return (mark.job, mark.local_port, mark.remote, mark.remote_port)
+    return (mark.job, _protocol(mark), mark.local_port, mark.remote, mark.remote_port)

@@ -66,7 +66,7 @@ class NicGuard:
 def main() -> int:
     """Restore an interface after the agent's end. The exit status is 1 where that fails, and 2 for wrong arguments."""
     from host_reporter.nic.interface import Nic  # noqa: PLC0415 - it imports this module
-    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
+    from host_reporter.nic.tensorlights.nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
 
     if len(sys.argv) != 2:
         sys.stderr.write("usage: python -m host_reporter.nic.guard INTERFACE\n")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.model import ACKNOWLEDGEMENT_DSCP
+from controller.code_points import CodePoints
 from host_reporter import tools
 from host_reporter.nic import rtnetlink
 from host_reporter.nic.errors import NicError, foreign
+from host_reporter.nic.filter_changes import changes
+from host_reporter.nic.filters import ARP_PREF, PREFS, of_plan, words
 from host_reporter.nic.guard import NicGuard
 from host_reporter.nic.state import Installed, NicState, differences, in_front, parts, state
-from host_reporter.nic.tensorlights_tree import ROOT, is_leaf
+from host_reporter.nic.tensorlights.tree import ROOT, is_leaf
 from host_reporter.nic.tree import (
-    ARP_PREF,
-    DSCP_PREF,
     HANDLE,
     OTHER_LEAF,
     SIGNATURE_CLASS,
@@ -31,9 +31,8 @@ from host_reporter.nic.tree import (
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
 _MAJOR = int(HANDLE, 16)
-_PLACES = (DSCP_PREF, ARP_PREF)
 
-_Wanted = tuple[float, tuple[int, ...], float, float]
+_Wanted = tuple[float, CodePoints, float, float]
 
 
 class Nic:
@@ -50,21 +49,22 @@ class Nic:
         self.obstacles: tuple[str, ...] = ()
         """Sentences about filters of other programs that see packets before the tree's, as of the latest look."""
 
-    def apply(
-        self, link_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
-    ) -> tuple[str, ...]:
+    def apply(self, link_bps: float, points: CodePoints, class_floor: float, other_floor: float) -> tuple[str, ...]:
         """Serve the classes in this way. Returns, in words, what others had changed and is repaired. Raises NicError.
 
         An existing tree of an agent is adopted and changed in place. A qdisc of another program is left as it is. Where
         the arguments are the same as before, nothing is read: ``changed`` looks whether the tree is still there.
         """
-        wanted = (self._rate_bps or link_bps, tuple(class_dscp), class_floor, other_floor)
+        wanted = (self._rate_bps or link_bps, points, class_floor, other_floor)
         if wanted == self._wanted and self._installed is not None:
             return ()
         seen = self._look()
         was = () if self._installed is None else differences(self._installed, self._parts(seen))
-        self._wanted = wanted
-        self._put(seen, wanted)
+        before, self._wanted = self._wanted, wanted
+        if self._installed is not None and not was and before is not None and _has_same_leaves(before, wanted):
+            self._change_filters(seen, points)
+        else:
+            self._put(seen, wanted)
         return was
 
     def changed(self) -> tuple[str, ...]:
@@ -124,6 +124,12 @@ class Nic:
             raise NicError(f"{self.interface}: {error}") from error
         self._installed = self._parts(self._look())
 
+    def _change_filters(self, seen: NicState, points: CodePoints) -> None:
+        """Lead other DSCPs, or the same ones elsewhere, in the installed tree."""
+        self._installed = None
+        rtnetlink.change(self.interface, changes(seen.filters.keys(), points))
+        self._installed = self._parts(self._look())
+
     def _mend(self, seen: NicState, wanted: _Wanted) -> None:
         if seen.root.kind != "htb" or seen.root.default != OTHER_LEAF:
             raise NicError(f"{self.interface} has a qdisc {HANDLE}: that is not as this agent makes it; remove it")
@@ -137,23 +143,24 @@ class Nic:
             *([arp_removal(self.interface)] if arp and not arp_is_right else []),
             *htb_parts(self.interface, *wanted, tables=kept),
             *([] if arp_is_right else [arp_filter(self.interface)]),
-            *surplus_leaves(self.interface, wanted[1], seen.classes),
+            *surplus_leaves(self.interface, len(wanted[1].classes), seen.classes),
             *([signature(self.interface)] if self._is_tree_ours else []),
         ]
         self._batch(lines)
 
-    def _sorted_out(self, seen: NicState, class_dscp: Sequence[int]) -> tuple[dict[int, int], list[str]]:
-        """Returns the hash tables of the DSCP filters that can stay, by DSCP, and lines that remove the others."""
+    def _sorted_out(self, seen: NicState, points: CodePoints) -> tuple[dict[tuple[int, int], int], list[str]]:
+        """Returns the hash tables of the filters that can stay, and lines that remove the others, except ARP's."""
+        names = {wanted[:2]: words(wanted.keys) for wanted in of_plan(points)}
         kept, removals = {}, []
-        wanted = {*class_dscp, ACKNOWLEDGEMENT_DSCP}
         for entry in sorted(seen.filters):
-            if entry.pref != DSCP_PREF:
+            if entry.pref == ARP_PREF or entry.pref not in PREFS:
                 continue
             # The kernel can change a filter's target but not its match.
-            if entry.number in wanted and entry.name == f"DSCP {entry.number}":
-                kept[entry.number] = entry.table
+            place = (entry.pref, entry.number)
+            if names.get(place) == entry.name:
+                kept[place] = entry.table
             else:
-                removals.append(filter_removal(self.interface, entry.table, entry.number))
+                removals.append(filter_removal(self.interface, entry.pref, entry.table, entry.number))
         return kept, removals
 
     def _build(self, wanted: _Wanted) -> None:
@@ -173,7 +180,7 @@ class Nic:
     def _without_tensorlights(self, seen: NicState) -> NicState:
         """Remove what a killed agent with TensorLights has left. Returns the state after that."""
         if seen.root.major == ROOT or (seen.root.major == _MAJOR and any(map(is_leaf, seen.classes))):
-            from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2, which is seldom needed
+            from host_reporter.nic.tensorlights.nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2, which is seldom needed
 
             TensorLightsNic(self.interface, 0.0).remove()
             return self._look()
@@ -181,12 +188,12 @@ class Nic:
 
     def _look(self) -> NicState:
         seen = state(rtnetlink.read(self.interface, _MAJOR << 16))
-        self.obstacles = in_front(self.interface, seen, _PLACES) if seen.root.major == _MAJOR else ()
+        self.obstacles = in_front(self.interface, seen, PREFS) if seen.root.major == _MAJOR else ()
         return seen
 
     @staticmethod
     def _parts(seen: NicState) -> Installed:
-        return parts(seen, classes=is_part, prefs=_PLACES) if seen.root.major == _MAJOR else {}
+        return parts(seen, classes=is_part, prefs=PREFS) if seen.root.major == _MAJOR else {}
 
     def _batch(self, lines: Sequence[str]) -> None:
         self._tc("-batch", "-", text="\n".join(lines) + "\n")
@@ -196,3 +203,9 @@ class Nic:
             return tools.run(["tc", *arguments], text, package="iproute2")
         except tools.ToolError as error:
             raise NicError(f"{self.interface}: {error}") from error
+
+
+def _has_same_leaves(before: _Wanted, after: _Wanted) -> bool:
+    """Returns whether two trees differ at most in their filters."""
+    leaves = [(rate_bps, len(points.classes), *floors) for rate_bps, points, *floors in (before, after)]
+    return leaves[0] == leaves[1]

@@ -1,15 +1,16 @@
-"""Reads the traffic control of an interface from the kernel over rtnetlink, without a process, many times a minute.
+"""Reads and changes an interface's traffic control over rtnetlink, without a process, many times a minute.
 
-``tc`` gives the same answer in a process of its own, which costs fifty times as much. linux/rtnetlink.h and
+``tc`` does the same in a process of its own, which costs fifty times as much. linux/rtnetlink.h and
 linux/pkt_sched.h define the formats.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from host_reporter.nic.errors import NicError
@@ -22,7 +23,7 @@ KIND, OPTIONS = 1, 2
 _TO_REQUEST = 2
 """A description's type plus this number is the type of the request for it (RTM_GETQDISC and so on)."""
 _ERROR, _DONE = 2, 3
-_REQUEST, _DUMP, _INTERRUPTED = 0x001, 0x300, 0x010
+_REQUEST, _ACKNOWLEDGE, _DUMP, _INTERRUPTED = 0x001, 0x004, 0x300, 0x010
 _HEADER = struct.Struct("=IHHII")
 _TRAFFIC = struct.Struct("=BBHiIII")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -30,6 +31,15 @@ _TYPE_MASK = 0x3FFF
 _RECEIVE_BYTES = 256 * 1024
 _TIMEOUT_SECONDS = 2.0
 _TRIES = 5
+
+
+class Request(NamedTuple):
+    """A change: its message type, its flags, the handle, parent and info of its entry, and its attributes."""
+
+    kind: int
+    flags: int
+    entry: tuple[int, int, int]
+    content: bytes
 
 
 class Entry(NamedTuple):
@@ -49,18 +59,35 @@ class Entry(NamedTuple):
 
 def read(interface: str, *filters_of: int) -> list[Entry]:
     """Returns an interface's qdiscs and classes, and the filters of the qdiscs with these handles. Raises NicError."""
+    requests = [(QDISC, 0), (CLASS, 0), *((FILTER, parent) for parent in filters_of)]
+    with _connection(interface, "its traffic control cannot be read") as (netlink, index):
+        return [entry for what, parent in requests for entry in _dump(netlink, what, index, parent)]
+
+
+def change(interface: str, requests: Iterable[Request]) -> None:
+    """Carry out changes, one after the other. Raises NicError at the first that the kernel refuses."""
+    with _connection(interface, "its traffic control cannot be changed") as (netlink, index):
+        for kind, flags, entry, content in requests:
+            body = _TRAFFIC.pack(socket.AF_UNSPEC, 0, 0, index, *entry) + content
+            head = _HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACKNOWLEDGE | flags, 1, 0)
+            netlink.send(head + body)
+            parse(netlink.recv(_RECEIVE_BYTES), index)
+
+
+@contextlib.contextmanager
+def _connection(interface: str, trouble: str) -> Iterator[tuple[socket.socket, int]]:
+    """Yields a connection to the kernel, and the interface's index. Raises NicError."""
     try:
         index = socket.if_nametoindex(interface)
     except OSError as error:
         raise NicError(f"there is no interface {interface}") from error
-    requests = [(QDISC, 0), (CLASS, 0), *((FILTER, parent) for parent in filters_of)]
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as netlink:
             netlink.settimeout(_TIMEOUT_SECONDS)
-            return [entry for what, parent in requests for entry in _dump(netlink, what, index, parent)]
+            yield netlink, index
     except OSError as error:
         reason = error.strerror or os.strerror(error.errno) if error.errno else str(error)
-        raise NicError(f"{interface}: its traffic control cannot be read: {reason}") from error
+        raise NicError(f"{interface}: {trouble}: {reason}") from error
 
 
 def _dump(netlink: socket.socket, what: int, index: int, parent: int) -> list[Entry]:
@@ -83,7 +110,7 @@ def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
     """Read one datagram of an answer. Raises OSError where the kernel refuses.
 
     Returns the entries of the interface with this index, whether no change has interrupted the dump, and whether the
-    dump has ended.
+    answer has ended.
     """
     entries: list[Entry] = []
     whole, at = True, 0
@@ -97,6 +124,8 @@ def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
             return entries, whole, True
         if kind == _ERROR:
             number = -struct.unpack_from("=i", body)[0]
+            if number == 0:  # so the kernel acknowledges a change
+                return entries, whole, True
             raise OSError(number, os.strerror(number))
         if kind in {QDISC, CLASS, FILTER} and _TRAFFIC.unpack_from(body)[3] == index:
             entries.append(_entry(kind, body))
@@ -113,6 +142,12 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield kind & _TYPE_MASK, data[at + _ATTRIBUTE.size : at + length]
         at += (length + 3) & ~3
+
+
+def attribute(number: int, content: bytes) -> bytes:
+    """Returns an attribute of a message, filled up to whole words."""
+    length = _ATTRIBUTE.size + len(content)
+    return _ATTRIBUTE.pack(length, number) + content + bytes(-length % 4)
 
 
 def _entry(what: int, body: bytes) -> Entry:

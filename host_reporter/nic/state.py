@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from host_reporter.nic.filters import Key, words
 from host_reporter.nic.rtnetlink import CLASS, FILTER, QDISC, Entry
 
 ROOT_PARENT = 0xFFFFFFFF
@@ -21,14 +22,14 @@ _U32_UNSTEADY = frozenset({2, 9, 11})
 _SELECTOR_BYTES, _KEY_BYTES = 16, 16
 _DEFAULT_CLASS_AT = 8
 _ARP = int.from_bytes((0x0806).to_bytes(2, "big"), sys.byteorder)
-_TOS, _ALL = 0x00FC0000, 0
+_ALL = 0
 _SOURCE_PORT, _PORT_AT = 0xFFFF0000, 20
 _SHOWN = 4
 """Name at most this many parts in a message, and count the others."""
 
 
 class Root(NamedTuple):
-    """The root qdisc: its kind, its handle's major number (0 for the kernel's own), and HTB's default class."""
+    """The qdisc of a tree: its kind, its handle's major number (0 for the kernel's own), and HTB's default class."""
 
     kind: str = ""
     major: int = 0
@@ -36,7 +37,7 @@ class Root(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A filter at the root: its preference, its number, its hash table's number, its target leaf, and its name."""
+    """A filter of a tree: its preference, its number, its hash table's number, its target leaf, and its name."""
 
     pref: int
     number: int
@@ -46,7 +47,7 @@ class Filter(NamedTuple):
 
 
 class NicState(NamedTuple):
-    """The tree at an interface's root. The values are the kernel's bytes without counters.
+    """A tree, at an interface's root or inside a leaf. The values are the kernel's bytes without counters.
 
     ``classes`` are by minor number, and ``queues`` by the minor number of their class.
     """
@@ -63,38 +64,43 @@ Installed = Mapping[str, bytes]
 
 def root_of(entries: Iterable[Entry]) -> Root:
     """Returns the root qdisc among an interface's entries."""
-    for entry in entries:
-        if entry.what == QDISC and entry.parent == ROOT_PARENT:
-            options = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
-            return Root(entry.kind, entry.handle >> 16, _number(options[_DEFAULT_CLASS_AT : _DEFAULT_CLASS_AT + 4]))
-    return Root()
+    return next((_root(entry) for entry in entries if entry.what == QDISC and entry.parent == ROOT_PARENT), Root())
 
 
 def state(entries: Collection[Entry]) -> NicState:
     """Returns the tree below the root from an interface's entries."""
-    root = root_of(entries)
+    return _state(entries, root_of(entries))
+
+
+def inside(entries: Collection[Entry], major: int) -> NicState:
+    """Returns the tree inside a leaf, by the major number of its qdisc; it is empty where there is none."""
+    qdisc = next((entry for entry in entries if entry.what == QDISC and entry.handle >> 16 == major), None)
+    return NicState(Root(), {}, {}, {}) if qdisc is None else _state(entries, _root(qdisc))
+
+
+def _state(entries: Collection[Entry], root: Root) -> NicState:
     classes, queues, filters = {}, {}, {}
     for entry in entries:
         if entry.what == CLASS and entry.handle >> 16 == root.major:
             classes[entry.handle & 0xFFFF] = _class(entry)
         elif entry.what == QDISC and entry.parent != ROOT_PARENT and entry.parent >> 16 == root.major:
-            queues[entry.parent & 0xFFFF] = struct.pack("=I", entry.handle) + entry.kind.encode() + entry.raw
-        elif entry.what == FILTER and entry.handle and not _is_table(entry):
+            queues[entry.parent & 0xFFFF] = _queue(entry)
+        elif entry.what == FILTER and entry.parent >> 16 == root.major and entry.handle and not _is_table(entry):
             filters[_filter(entry)] = _lead(entry)
     return NicState(root, classes, queues, filters)
 
 
 def parts(
-    seen: NicState, *, classes: Callable[[int], bool], prefs: Collection[int], root: bool = True
+    seen: NicState, *, classes: Callable[[int], bool], prefs: Collection[int], root: bool = True, where: str = ""
 ) -> dict[str, bytes]:
     """Returns the present parts by name: classes, their queues, and the filters with the preferences ``prefs``.
 
-    ``classes`` says by minor number which classes count.
+    ``classes`` says by minor number which classes count. ``where`` ends the names of filters.
     """
     major = f"{seen.root.major:x}"
     named = {}
     if root and seen.root.major:
-        named[f"the root qdisc {major}:"] = f"{seen.root.kind} {seen.root.default}".encode()
+        named[f"the root qdisc {major}:"] = _about(seen.root)
     for minor, content in sorted(seen.classes.items()):
         if classes(minor):
             named[f"class {major}:{minor:x}"] = content
@@ -103,7 +109,7 @@ def parts(
             named[f"the queue of class {major}:{minor:x}"] = content
     for entry, content in sorted(seen.filters.items()):
         if entry.pref in prefs:
-            name = f"the filter for {entry.name}"
+            name = f"the filter for {entry.name}{where}"
             # A second filter with the same name is another part.
             named[name if name not in named else f"{name} ({entry.table:x}::{entry.number:x})"] = content
     return named
@@ -136,6 +142,21 @@ def _counted(names: list[str], how: str) -> str:
     return f"{shown}{more} {'was' if len(names) == 1 else 'were'} {how}"
 
 
+def _root(entry: Entry) -> Root:
+    options = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
+    return Root(entry.kind, entry.handle >> 16, _number(options[_DEFAULT_CLASS_AT : _DEFAULT_CLASS_AT + 4]))
+
+
+def _about(root: Root) -> bytes:
+    return f"{root.kind} {root.default}".encode()
+
+
+def _queue(entry: Entry) -> bytes:
+    """Returns a leaf's queue. Of a tree it is the kind and the default class, since the kernel counts packets there."""
+    content = _about(_root(entry)) if entry.kind == "htb" else entry.kind.encode() + entry.raw
+    return struct.pack("=I", entry.handle) + content
+
+
 def _class(entry: Entry) -> bytes:
     """Returns a class's parent, kind and rates, without the kernel's counters."""
     options = (entry.options.get(number, b"") for number in (_HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64))
@@ -161,23 +182,24 @@ def _lead(entry: Entry) -> bytes:
     return struct.pack("=I", entry.info) + entry.kind.encode() + b"".join(steady)
 
 
-def _keys(entry: Entry) -> tuple[tuple[int, int, int], ...]:
-    """Returns the masks, values and offsets that a u32 filter compares."""
+def _keys(entry: Entry) -> tuple[Key, ...]:
+    """Returns what a u32 filter compares."""
     keys = entry.options.get(_U32_SELECTOR, b"")[_SELECTOR_BYTES:]
-    return tuple(
-        (*struct.unpack_from(">II", keys, at), _number(keys[at + 8 : at + 12]))
-        for at in range(0, len(keys) - _KEY_BYTES + 1, _KEY_BYTES)
-    )
+    found = []
+    for at in range(0, len(keys) - _KEY_BYTES + 1, _KEY_BYTES):
+        mask, value = struct.unpack_from(">II", keys, at)
+        found.append(Key(value, mask, _number(keys[at + 8 : at + 12])))
+    return tuple(found)
 
 
-def _name(keys: tuple[tuple[int, int, int], ...]) -> str:
+def _name(keys: tuple[Key, ...]) -> str:
     """Returns in words what a filter with these keys matches."""
-    for mask, value, at in keys:
-        if (mask, at) == (_TOS, 0):
-            return f"DSCP {value >> 18}"
+    if (known := words(keys)) is not None:
+        return known
+    for value, mask, at in keys:
         if (mask, at) == (_SOURCE_PORT, _PORT_AT):
             return f"port {value >> 16}"
-    return "all other traffic" if all(mask == _ALL for mask, _, _ in keys) else "something else"
+    return "all other traffic" if all(mask == _ALL for _, mask, _ in keys) else "something else"
 
 
 def _number(content: bytes) -> int:

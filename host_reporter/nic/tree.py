@@ -2,23 +2,20 @@
 
 A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree has a root with handle
 ``7472:`` and under it one class with the link's rate. That class has a leaf for each job class (priority k, a small
-floor), and a default leaf for all other traffic (lowest priority, a floor of its own). Filters on the TOS byte lead to
-the leaves; acknowledgements go to the leaf of class 0. HTB: M. Devera, Hierarchical Token Bucket theory, 2002. A leaf
-below its floor goes first whatever its priority, so the floors hold while higher classes are busy.
+floor), and a default leaf for all other traffic (lowest priority, a floor of its own). Filters on the DSCP lead to the
+leaves (see ``filters``); acknowledgements go to the leaf of class 0. HTB: M. Devera, Hierarchical Token Bucket theory,
+2002. A leaf below its floor goes first whatever its priority, so the floors hold while higher classes are busy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from controller.model import ACKNOWLEDGEMENT_DSCP
+from controller.code_points import MOST, CodePoints
+from host_reporter.nic.filters import ARP_PREF, DSCP_PREF, PREFS, Wanted, of_plan
 
 HANDLE = "7472"
 """The major number of our root qdisc. The agent recognises its tree by it."""
-
-DSCP_PREF = 3
-ARP_PREF = 4
-"""The preferences of the filters. ``host_reporter.nic.tensorlights_tree`` uses those before."""
 
 OTHER_LEAF = 0x1F
 OTHER_PRIORITY = 7
@@ -47,39 +44,35 @@ _QUEUE_BYTES = (512 * 1024, 16 * 2**20)
 _OTHER_QUEUE_BYTES = (128 * 1024, 2 * 2**20)
 
 
-def htb_tree(
-    interface: str, rate_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
-) -> list[str]:
+def htb_tree(interface: str, rate_bps: float, points: CodePoints, class_floor: float, other_floor: float) -> list[str]:
     """Returns the lines that build a new tree.
 
-    ``class_dscp[k]`` is the DSCP of class k; floors are shares of the link, all of them together at most 1. Raises
+    ``points`` are the DSCPs of the classes; floors are shares of the link, all of them together at most 1. Raises
     ValueError.
     """
     root = f"qdisc add dev {interface} root handle {HANDLE}: htb default {OTHER_LEAF:x}"
-    return [root, *htb_parts(interface, rate_bps, class_dscp, class_floor, other_floor), arp_filter(interface)]
+    return [root, *htb_parts(interface, rate_bps, points, class_floor, other_floor), arp_filter(interface)]
 
 
 def htb_parts(
     interface: str,
     rate_bps: float,
-    class_dscp: Sequence[int],
+    points: CodePoints,
     class_floor: float,
     other_floor: float,
     *,
-    tables: Mapping[int, int] | None = None,
+    tables: Mapping[tuple[int, int], int] | None = None,
 ) -> list[str]:
     """Returns the lines that set an existing tree's rates, leaves and filters in place, without dropping a packet.
 
-    ``tables`` gives the hash table of each installed filter by its DSCP. None means a tree without filters, whose first
-    table is the kernel's first. Raises ValueError.
+    ``tables`` gives the hash table of each installed filter by its preference and number. None means a tree without
+    filters, whose first table is the kernel's first. Raises ValueError.
     """
-    classes = len(class_dscp)
+    classes = len(points.classes)
     if not 1 <= classes <= MAX_CLASSES:
         raise ValueError(f"{classes} classes; there can be 1 to {MAX_CLASSES}")
-    if len(set(class_dscp)) != classes or not all(1 <= dscp < ACKNOWLEDGEMENT_DSCP for dscp in class_dscp):
-        raise ValueError(
-            f"the classes' DSCP {tuple(class_dscp)} must differ, each from 1 to {ACKNOWLEDGEMENT_DSCP - 1}"
-        )
+    if len(set(points.owned)) != len(points.owned) or not all(1 <= dscp <= MOST for dscp in points.owned):
+        raise ValueError(f"the DSCPs {points.owned} must differ, each from 1 to {MOST}")
     if not (class_floor >= 0 and other_floor >= 0 and classes * class_floor + other_floor <= 1):
         raise ValueError(f"the floors {class_floor} x {classes} and {other_floor} are more than the link")
     if not rate_bps >= 8:
@@ -100,11 +93,9 @@ def htb_parts(
             f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {queue_handle(minor):x}: "
             f"bfifo limit {limit}",
         ]
-    leads = [*((k, dscp) for k, dscp in enumerate(class_dscp)), (0, ACKNOWLEDGEMENT_DSCP)]
-    for k, dscp in leads:
-        table = _FIRST_TABLE if tables is None else tables.get(dscp)
-        lines.append(_filter(interface, k, dscp, "" if table is None else f"{table:x}"))
-    return lines
+    if tables is None:
+        tables = {(DSCP_PREF, dscp): _FIRST_TABLE for dscp in points.owned}
+    return lines + [_filter(interface, wanted, tables.get(wanted[:2])) for wanted in of_plan(points)]
 
 
 def arp_filter(interface: str) -> str:
@@ -123,9 +114,12 @@ def signature(interface: str) -> str:
     )
 
 
-def filter_removal(interface: str, table: int, number: int) -> str:
-    """Returns the line that removes one filter by DSCP."""
-    return f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table:x}::{number:x} u32"
+def filter_removal(interface: str, pref: int, table: int, number: int) -> str:
+    """Returns the line that removes one filter."""
+    return (
+        f"filter del dev {interface} parent {HANDLE}: protocol {PREFS[pref]} prio {pref} "
+        f"handle {table:x}::{number:x} u32"
+    )
 
 
 def arp_removal(interface: str) -> str:
@@ -133,9 +127,9 @@ def arp_removal(interface: str) -> str:
     return f"filter del dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF}"
 
 
-def surplus_leaves(interface: str, class_dscp: Sequence[int], leaves: Collection[int]) -> list[str]:
+def surplus_leaves(interface: str, classes: int, leaves: Collection[int]) -> list[str]:
     """Returns the lines that remove those of ``leaves`` (minor numbers) whose class no longer exists."""
-    unwanted = {leaf(k) for k in range(len(class_dscp), MAX_CLASSES)} & set(leaves)
+    unwanted = {leaf(k) for k in range(classes, MAX_CLASSES)} & set(leaves)
     return [f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(unwanted)]
 
 
@@ -177,10 +171,17 @@ def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
     return int(min(max(rate_bps / 8 * _QUEUE_SECONDS, bounds[0]), bounds[1]))
 
 
-def _filter(interface: str, k: int, dscp: int, table: str) -> str:
-    # The handle contains the DSCP, so that the command finds an installed filter and only changes its target. An empty
+def _filter(interface: str, wanted: Wanted, table: int | None) -> str:
+    # The handle has the number, so that the command finds an installed filter and only changes its target. An empty
     # table stands for the table of this preference, whose number the kernel chooses. It is right only for a new filter.
     return (
-        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table}::{dscp:x} u32 "
-        f"match ip tos {dscp << 2:#04x} 0xfc flowid {HANDLE}:{leaf(k):x}"
+        f"filter replace dev {interface} parent {HANDLE}: protocol {PREFS[wanted.pref]} prio {wanted.pref} "
+        f"handle {'' if table is None else f'{table:x}'}::{wanted.number:x} u32 {_matches(wanted)} "
+        f"flowid {HANDLE}:{leaf(wanted.service_class):x}"
     )
+
+
+def _matches(wanted: Wanted) -> str:
+    if wanted.pref == DSCP_PREF:
+        return f"match ip tos {wanted.number << 2:#04x} 0xfc"
+    return " ".join(f"match u32 {value:#010x} {mask:#010x} at {at}" for value, mask, at in wanted.keys)

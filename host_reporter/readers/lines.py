@@ -12,13 +12,14 @@ _MARK = b"\xef\xbb\xbf"
 class Lines:
     """Cuts a stream of bytes into lines, however it was split; keeps what is not a whole line yet.
 
-    Lines end with a newline or (progress bars) a carriage return. One longer than 64 KiB is dropped whole. NULs are
-    left out: a file that was cut while its writer went on begins with them.
+    Lines end with a newline or (progress bars) a carriage return. One longer than 64 KiB is dropped whole, and counts
+    as ``dropped``. NULs are left out: a file that was cut while its writer went on begins with them.
     """
 
     def __init__(self) -> None:
         self._rest = b""
         self._skipping = False
+        self.dropped = 0
 
     def feed(self, data: bytes) -> Iterator[str]:
         """The whole lines that ``data`` completes, without their ends; undecodable bytes are replaced."""
@@ -26,13 +27,21 @@ class Lines:
         rest = parts.pop()
         lines = []
         for part in parts:
-            if not self._skipping and part and len(part) <= MAX_LINE_BYTES:
+            if len(part) > MAX_LINE_BYTES:
+                self._drop()
+            elif part and not self._skipping:
                 lines.append(part)
             self._skipping = False
-        if self._skipping or len(rest) > MAX_LINE_BYTES:
-            rest, self._skipping = b"", True
+        if len(rest) > MAX_LINE_BYTES:
+            self._drop()
+        if self._skipping:
+            rest = b""
         self._rest = rest
         return (line.removeprefix(_MARK).decode(errors="replace") for line in lines)
+
+    def _drop(self) -> None:
+        self.dropped += not self._skipping
+        self._skipping = True
 
     def unfinished(self) -> str | None:
         """Returns the last line if it has no end so far; it is kept, since the rest of it may come."""

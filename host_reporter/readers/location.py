@@ -16,7 +16,8 @@ class Location:
 
     ``path`` is what is opened, such as /proc/PID/fd/1; it must be an ordinary file, or a folder. ``shown`` is its name
     in messages. ``kind`` of None is told by the name and the content. ``owner`` is the number of the user to whom the
-    file must belong; None: to anyone.
+    file must belong; None: to anyone. ``or_public``: or everybody may read the file.
+    ``ranks_in_brackets``: a launcher puts a rank before each of its lines, as in ``[0] step 5``.
     """
 
     path: Path
@@ -24,3 +25,5 @@ class Location:
     kind: Kind | None = None
     follow_links: bool = True
     owner: int | None = None
+    or_public: bool = False
+    ranks_in_brackets: bool = False

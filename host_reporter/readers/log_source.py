@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from host_reporter.formats.events import Event
+from host_reporter.formats.local import with_help
 from host_reporter.formats.outputs.line_reader import LineReader
 from host_reporter.formats.outputs.own_pattern import PATTERN
 from host_reporter.readers import unread
@@ -21,6 +22,9 @@ LAST_LINES = 20
 
 HINT = "; 'trainyard parse"
 """What a problem says of lines goes on so, with what a person can do."""
+
+TOO_LONG = "(a line that is too long to be read)"
+"""What stands for such a line among those that were not understood."""
 
 SILENT_LINES = 100
 """Log a problem after so many lines none of which says where the run is."""
@@ -36,6 +40,9 @@ TURN_SECONDS = 0.05
 
 COSTLY_LINE_SECONDS = 0.001
 """A file is costly if its lines need more processor time than this, on the average of a turn."""
+
+COSTLY_LOOK_SECONDS = 0.04
+"""The same as long as nothing proves the format, because every preset looks at each line then. None of them is slow."""
 
 COSTLY_REST_SECONDS = 1.0
 """Leave a costly file alone for so long after a turn: it costs 5 % of a processor at most."""
@@ -200,7 +207,7 @@ class Source:
         if self._unreadable is not None:
             return f"{shown}: {self._unreadable}"
         if self.is_costly:
-            return f"{shown}: the job's pattern takes too long on its lines, so it is read seldom; simplify it"
+            return f"{shown}: {_what_is_costly(self.reader.preset)}"
         if self.reader.tally.points == 0 and self._is_missed(1 if final else SILENT_LINES):
             # Without the count, which changes: it is to be said once.
             return f"{shown}: {self._what_is_missed()}"
@@ -214,7 +221,8 @@ class Source:
     def move(self, path: Path) -> None:
         """Read another file from now on. What was counted stays."""
         self.tail.close()
-        self.tail = Tail(path, follow_links=self.tail.follow_links, owner=self.tail.owner)
+        before = self.tail
+        self.tail = Tail(path, follow_links=before.follow_links, owner=before.owner, or_public=before.or_public)
 
     @property
     def _is_resting(self) -> bool:
@@ -238,7 +246,10 @@ class Source:
                 self._unreadable = what_it_is(data)
             self._changed_at, self._is_settled = time.monotonic(), False
             if self._unreadable is None:
+                dropped = self._lines.dropped
                 self._waiting.extend(self._lines.feed(data))
+                for _ in range(self._lines.dropped - dropped):
+                    self.reader.tally.missed(TOO_LONG)
                 self.reader.check_dates(list(Lines().feed(self.tail.last_bytes()))[-LAST_LINES:], self.tail.modified)
         return data
 
@@ -260,12 +271,13 @@ class Source:
             reason = f"no line so far matches {_what(self.reader.preset)}"
         else:
             reason = "no line so far matches a known format"
-        return f"{reason}{HINT} {self.tail.shown}' shows its lines, and what would match"
+        return with_help(reason, f"{HINT} {self.tail.shown}' shows its lines, and what would match")
 
     def _parse_some(self, limit: MatchLimit) -> list[Event]:
         events: list[Event] = []
         # Of processor time: on a busy machine a turn must get somewhere too, and a cheap pattern must not seem costly.
         parsed, began = 0, time.thread_time()
+        most = COSTLY_LOOK_SECONDS if self.reader.is_guess else COSTLY_LINE_SECONDS
         try:
             with limit:
                 while self._waiting and time.thread_time() - began < TURN_SECONDS:
@@ -275,7 +287,7 @@ class Source:
         except Overrun:
             self._rest(self._overrun_rest_seconds)
         used = time.thread_time() - began
-        if used > TURN_SECONDS / 2 and used > parsed * COSTLY_LINE_SECONDS and not self._is_resting:
+        if used > TURN_SECONDS / 2 and used > parsed * most and not self._is_resting:
             self._rest(self._costly_rest_seconds)
         self._note_samples()
         return events
@@ -288,6 +300,13 @@ class Source:
 
     def _rest(self, seconds: float) -> None:
         self.is_costly, self._rest_until = True, time.monotonic() + seconds
+
+
+def _what_is_costly(preset: str | None) -> str:
+    if preset == PATTERN:
+        return "the job's pattern takes too long on its lines, so it is read seldom; simplify it"
+    named = f"the format {preset}" if preset is not None else "looking for its format"
+    return f"{named} takes too long on its lines, so it is read seldom; write shorter lines, or fewer"
 
 
 def _what(preset: str) -> str:

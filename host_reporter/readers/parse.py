@@ -14,6 +14,7 @@ from host_reporter.formats.events import (
     Staged,
     Targeted,
 )
+from host_reporter.formats.local import without_names
 from host_reporter.formats.matching import MAX_MATCHED, PatternError
 from host_reporter.formats.outputs.progress_lines import RECORD_KEYS
 from host_reporter.formats.outputs.progress_lines import progress_event as json_parser
@@ -38,4 +39,5 @@ __all__ = [
     "Staged",
     "Targeted",
     "json_parser",
+    "without_names",
 ]

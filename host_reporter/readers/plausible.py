@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.model import Progress
 
 SLACK = 2.0
-"""A run may have at most so many times its declared iterations, as in controller.registry.job.record."""
+"""A run may have at most so many times its declared iterations, as in controller.registry.job.run_length."""
 
 LEAP = 1000.0
 """Where the length is not known, an iteration above so many times the highest one before is a leap."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 import time
 from pathlib import Path
+
+from host_reporter.readers.opening import open_regular
 
 READ_BYTES = 256 * 1024
 """A poll reads at most so many bytes, so that many files get their turns."""
 
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _WITNESS_BYTES = 64
 _LAST_BYTES = 4096
 _SETTLED_NS = 10**9
@@ -26,33 +27,40 @@ class Tail:
     """
 
     def __init__(
-        self, path: Path, *, follow_links: bool = True, shown: str | None = None, owner: int | None = None
+        self,
+        path: Path,
+        *,
+        follow_links: bool = True,
+        shown: str | None = None,
+        owner: int | None = None,
+        or_public: bool = False,
     ) -> None:
-        """``shown``: its name in messages. ``owner``: the number of the user to whom the file must belong."""
+        """``shown``: its name in messages. ``owner`` and ``or_public``: whose the file must be, as of a Location."""
         self.path = path
         self.shown = shown or str(path)
         self.error: str | None = None
-        self.owner, self.follow_links = owner, follow_links
-        self._flags = _FLAGS | (0 if follow_links else os.O_NOFOLLOW)
+        self.owner, self.or_public, self.follow_links = owner, or_public, follow_links
         self._descriptor: int | None = None
         self._identity: tuple[int, int] | None = None
         self._offset = self._goal = 0
         self._head = self._recent = b""
         self._settled: tuple[int, int] | None = None
+        self._is_unread = False
 
     def poll(self) -> tuple[bytes, bool]:
         """New bytes, at most READ_BYTES, and whether they begin a file anew, so that a half line before is void."""
         try:
             if self._descriptor is None:
-                return (self._read(), True) if self._open() else (b"", False)
-            restarted = self._restart_if_truncated()
+                return self._first_read()
+            restarted = self._restart_if_truncated() or self._is_unread
+            self._is_unread = False
             data = self._read()
             if not data and self._replaced():
                 # Whoever begins the new file has done with the old one: what came last is there by now.
                 if data := self._read():
                     return data, restarted
                 self.close()
-                return (self._read(), True) if self._open() else (b"", False)
+                return self._first_read()
         except (OSError, ValueError) as error:
             # ValueError: a path that no file can have.
             reason = error.strerror if isinstance(error, OSError) else None
@@ -110,50 +118,63 @@ class Tail:
             return b""
 
     def last_bytes(self) -> bytes:
-        """A few lines at the end of the open file."""
-        if self._descriptor is None:
-            return b""
+        """A few lines at the end of the file. It is opened if need be."""
         try:
+            if self._descriptor is None and not self._open():
+                return b""
+            assert self._descriptor is not None
             size = os.fstat(self._descriptor).st_size
             return os.pread(self._descriptor, _LAST_BYTES, max(size - _LAST_BYTES, 0))
-        except OSError:
+        except (OSError, ValueError):
             return b""
 
     def _open(self) -> bool:
         try:
-            self._descriptor = os.open(self.path, self._flags)
+            self._descriptor = open_regular(
+                self.path, follow_links=self.follow_links, owner=self.owner, or_public=self.or_public
+            )
         except FileNotFoundError:
             self.error = f"{self.shown}: not there yet"
             return False
         status = os.fstat(self._descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("it is no ordinary file")
-        if self.owner is not None and status.st_uid != self.owner:
-            raise OSError("it belongs to another user than the job's")
         self._identity, self.error = (status.st_dev, status.st_ino), None
+        self._is_unread = True
         return True
+
+    def _first_read(self) -> tuple[bytes, bool]:
+        if not self._open():
+            return b"", False
+        self._is_unread = False
+        return self._read(), True
 
     def _read(self) -> bytes:
         assert self._descriptor is not None
         chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
         if chunk.startswith(b"\0") and not chunk.strip(b"\0"):
-            self._skip_hole()
-            chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
+            chunk = os.pread(self._descriptor, READ_BYTES, self._offset) if self._skip_hole() else b""
         if len(self._head) < _WITNESS_BYTES and self._offset == len(self._head):
             self._head += chunk[: _WITNESS_BYTES - len(self._head)]
         self._recent = (self._recent + chunk)[-_WITNESS_BYTES:]
         self._offset += len(chunk)
         return chunk
 
-    def _skip_hole(self) -> None:
-        """Go on where data begins. A file that was cut, and whose writer went on where it was, begins with a hole."""
+    def _skip_hole(self) -> bool:
+        """Go on where data begins. A file that was cut, and whose writer went on where it was, begins with a hole.
+
+        Returns whether there is data; a file of any size may be a hole up to its end, and data may come into it.
+        """
         assert self._descriptor is not None
         try:
-            self._offset = os.lseek(self._descriptor, self._offset, os.SEEK_DATA)
-        except OSError:
-            # There is no data behind the hole, or the file system knows no holes.
-            return
-        self._recent = b""
+            data = os.lseek(self._descriptor, self._offset, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                self._goal = min(self._goal, self._offset)
+                return False
+            # The file system knows no holes.
+            return True
+        if data != self._offset:
+            self._offset, self._recent = data, b""
+        return True
 
     def _restart_if_truncated(self) -> bool:
         assert self._descriptor is not None

@@ -10,6 +10,7 @@ _BEGINNINGS = {
     b"PK\x03\x04": "it is a ZIP archive: name the file that the job writes",
     b"SQLite format 3": "it is a SQLite database, of which no progress is read",
     b"\x89HDF": "it is an HDF5 file, of which no progress is read",
+    b"\xff\xfe\0\0": "it is text in UTF-32: let the job write UTF-8",
     b"\xff\xfe": "it is text in UTF-16: let the job write UTF-8",
     b"\xfe\xff": "it is text in UTF-16: let the job write UTF-8",
 }

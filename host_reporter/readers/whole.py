@@ -1,7 +1,8 @@
-"""What the agent would read from a file or folder as it is now, for ``trainyard parse``."""
+"""What the agent would read from a file or folder as it is now, for ``trainyard parse`` and ``host-reporter check``."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from host_reporter.formats.events import Described, Ended, Event, Point
@@ -33,14 +34,15 @@ class Whole:
         return sum(map(len, self.runs))
 
 
-def read_whole(source: ProgressSource) -> Whole:
-    """Reads a source to its end, and closes it."""
+def read_whole(source: ProgressSource, *, seconds: float = float("inf")) -> Whole:
+    """Reads a source to its end, or for about ``seconds``, and closes it."""
     limit = MatchLimit()
+    until = time.monotonic() + seconds
     events: list[Event] = []
     try:
         source.aim()
         idle = 0
-        while idle < IDLE_POLLS and len(events) < MAX_POINTS and not source.is_costly:
+        while _goes_on(source, len(events), idle) and time.monotonic() < until:
             found, more = source.poll(limit)
             events += found
             idle = 0 if more or found else idle + 1
@@ -48,6 +50,10 @@ def read_whole(source: ProgressSource) -> Whole:
         return _whole(source, events)
     finally:
         source.close()
+
+
+def _goes_on(source: ProgressSource, events: int, idle: int) -> bool:
+    return idle < IDLE_POLLS and events < MAX_POINTS and not source.is_costly
 
 
 def _whole(source: ProgressSource, events: list[Event]) -> Whole:
@@ -66,7 +72,8 @@ def _whole(source: ProgressSource, events: list[Event]) -> Whole:
             runs[-1].append(event)
     return Whole(
         described,
-        tuple(tuple(run) for run in runs if run),
+        # A metric may come later than those of later iterations.
+        tuple(tuple(sorted(run, key=lambda point: point.iteration)) for run in runs if run),
         is_over,
         source.matched,
         source.unmatched,

@@ -118,14 +118,15 @@ class ProgressFile:
         except Exception as error:
             self._drop(error)
 
-    def stage(self, name: str | None, until: Value | None = None) -> None:
+    def stage(self, name: str | None, until: Value | None = None, rungs_left: Value | None = None) -> None:
         """Say that the job is in a stage of its study now, such as ``b0.r1``; None: in none.
 
-        ``until``: the iterations done at the end of the stage, where they are known.
+        ``until``: the iterations done at the end of the stage, where they are known. ``rungs_left``: how many rungs of
+        the study follow it, where that is known; 0: it is the last.
         """
         try:
             record: _Record = {"time": clock.time(), "stage": None if name is None else str(name)}
-            self._put(record | {"until": _measured(until)})
+            self._put(record | {"until": _measured(until), "rungs_left": _measured(rungs_left)})
         except Exception as error:
             self._drop(error)
 
@@ -370,7 +371,7 @@ def _is_not_finite(value: Value | None) -> bool:
 def _line(record: _Record) -> bytes:
     """A record as a line. Raises ValueError for what is no number."""
     diverged = _is_not_finite(record.get("metric")) or _is_not_finite(record.pop(_SEEN_LOSS, None))
-    for key in ("metric", "until"):
+    for key in ("metric", "until", "rungs_left"):
         if key in record:
             # A metric that is no number (a diverged loss) still was progress.
             record[key] = value = _measured(record[key])

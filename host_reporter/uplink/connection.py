@@ -140,13 +140,17 @@ class Connection:
         body: str | None = None,
         *,
         known_tag: str | None = None,
+        prefer: str | None = None,
         seconds: float = ANSWER_SECONDS,
     ) -> Answer:
         """One call, waiting ``seconds`` for the answer. Raises UnreachableError; the call may have been carried out.
 
-        A kept connection that the other side has closed meanwhile is tried again once, anew.
+        A kept connection that the other side has closed meanwhile is tried again once, anew. ``prefer`` is a preference
+        (RFC 7240), which a controller that does not know it leaves aside.
         """
         headers = {"If-None-Match": known_tag} if known_tag is not None else {}
+        if prefer is not None:
+            headers["Prefer"] = prefer
         if body is not None:
             headers["Content-Type"] = "application/json"
         was_kept = self._http is not None

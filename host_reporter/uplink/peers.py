@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
-from controller.wire import Peers
+from controller.wire import EVERY_ADDRESS, Peers
 from host_reporter.notices import Notices
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Connection, UnreachableError
@@ -45,6 +45,8 @@ class PeerBook:
         self._backoff = Backoff()
         self.addresses: Mapping[str, str] | None = None
         """Hosts by address; None: not known yet."""
+        self.interfaces: Mapping[str, str] = {}
+        """The interfaces of hosts that have several, by address."""
         self._worker = Worker("peers", self._work, self._connection.close, failed=failed)
 
     def start(self) -> None:
@@ -65,7 +67,7 @@ class PeerBook:
         """Ask once; seconds until the next time."""
         began = time.monotonic()
         try:
-            answer = self._connection.request("GET", self._path, known_tag=self._tag)
+            answer = self._connection.request("GET", self._path, known_tag=self._tag, prefer=EVERY_ADDRESS)
         except UnreachableError as error:
             return self._trouble(str(error))
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -82,8 +84,8 @@ class PeerBook:
                     f"its hosts' addresses are not understood: {in_lines(described(error, None, Peers))[0]}"
                 )
             self._tag = answer.tag
-            if peers.addresses != self.addresses:
-                self.addresses = peers.addresses
+            if (peers.addresses, peers.interfaces) != (self.addresses, self.interfaces):
+                self.interfaces, self.addresses = peers.interfaces, peers.addresses
                 self._changed()
         elif answer.status != HTTPStatus.NOT_MODIFIED:
             return self._trouble(answer.detail)

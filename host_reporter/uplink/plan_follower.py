@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
-from controller.wire import HostPlan
-from host_reporter.marking.enforcement import Enforcement
+from controller.wire import EVERY_ADDRESS, EVERY_PROTOCOL, JOB_DSCP, HostPlan
+from host_reporter.marking.enforcement import Enforcement, Marking
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink.backoff import Backoff
@@ -29,14 +29,17 @@ STALE_SECONDS = 60.0
 STOP_SECONDS = 6.0
 _GRACE_SECONDS = 10.0
 _OK, _NOT_MODIFIED = 200, 304
+_UNDERSTOOD = f"{EVERY_ADDRESS}, {EVERY_PROTOCOL}, {JOB_DSCP}"
+"""What this agent understands of plans, as preferences (RFC 7240)."""
 _KEY = "plan"
 
 log = logging.getLogger(__name__)
 
 
 class PlanFollower:
-    """A thread that waits for plans. ``count`` takes bytes sent by job, ``marked`` whether acknowledgements have their
-    DSCP; ``failed`` a fault that ended the thread; ``paused`` whether a new plan is paused.
+    """A thread that waits for plans. ``count`` takes bytes sent by job, ``marked`` what the host marks now; ``failed``
+    a fault that ended the thread; ``paused`` whether a new plan is paused; ``followed`` the plan in force, at once and
+    again after each call.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class PlanFollower:
         notices: Notices,
         *,
         count: Callable[[Mapping[str, Sent]], None],
-        marked: Callable[[bool], None],
+        marked: Callable[[Marking], None],
         failed: Callable[[Exception], None],
         paused: Callable[[bool], None],
+        followed: Callable[[HostPlan], None],
         count_seconds: float = COUNT_SECONDS,
         again_seconds: float = AGAIN_SECONDS,
         stale_seconds: float = STALE_SECONDS,
@@ -66,6 +70,7 @@ class PlanFollower:
         self._count = count
         self._marked = marked
         self._paused = paused
+        self._followed = followed
         self._backoff = Backoff()
         self._tag: str | None = None
         self._plan: HostPlan | None = None
@@ -89,12 +94,18 @@ class PlanFollower:
     def _work(self) -> None:
         while not self._worker.is_stopping:
             self._turn()
+            if self._plan is not None:
+                self._followed(self._plan)
 
     def _turn(self) -> None:
         wait = self._count_seconds if self._enforcement.is_marking else self._again_seconds / 2
         try:
             answer = self._connection.request(
-                "GET", f"{self._path}?wait={wait:g}", known_tag=self._tag, seconds=wait + _GRACE_SECONDS
+                "GET",
+                f"{self._path}?wait={wait:g}",
+                known_tag=self._tag,
+                prefer=_UNDERSTOOD,
+                seconds=wait + _GRACE_SECONDS,
             )
         except UnreachableError as error:
             if not self._worker.is_stopping:
@@ -111,7 +122,7 @@ class PlanFollower:
         if self._plan is not None and due:
             self._enforcement.apply(self._plan)
             self._apply_again_at = time.monotonic() + self._again_seconds
-        self._marked(self._enforcement.marks_acknowledgements)
+        self._marked(self._enforcement.marking)
         if time.monotonic() >= self._count_at:
             self._count_bytes()
 
@@ -129,6 +140,8 @@ class PlanFollower:
             return
         self._answered()
         self._tag, self._plan = answer.tag, plan
+        # Before the marks, which take longer: a job's start may wait for this.
+        self._followed(plan)
         self._paused(plan.paused)
         if plan.paused:
             # With the marks their counters go.

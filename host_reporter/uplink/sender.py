@@ -15,15 +15,17 @@ from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
 from controller.model import Progress
-from controller.wire import HostReport, JobTraffic, ReportAnswer, Threshold
+from controller.wire import HostReport, InterfaceTraffic, JobTraffic, ReportAnswer, Threshold
 from controller.wire.parts import PartSpec
 from host_reporter.jobs.job import Spec
-from host_reporter.jobs.stages import StagedSpec
+from host_reporter.jobs.studies.stages import StagedSpec
+from host_reporter.marking.enforcement import Marking
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink.backlog import Backlog, Batch, Registration
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.uplink.interfaces import InterfaceNews
 from host_reporter.worker import Worker
 
 GAP_SECONDS = 0.05
@@ -37,7 +39,7 @@ LAST_RETRY_SECONDS = 0.5
 
 _OK, _CREATED, _FORBIDDEN, _NOT_FOUND, _NO_METHOD, _CONFLICT, _UNAVAILABLE = 200, 201, 403, 404, 405, 409, 503
 _WRONG = {400, 413, 415, 422}
-_CONTROLLER, _PARTS = "controller", "parts"
+_CONTROLLER, _PARTS, _NEWER = "controller", "parts", "newer"
 _NO_CALL = "there is nothing at"
 """A controller's answer to a call that it does not have begins so. An unknown host has another one."""
 
@@ -76,7 +78,8 @@ class Sender:
         self._backoff = backoff or Backoff()
         self._backlog = Backlog()
         self._call: Registration | Batch | None = None
-        self._marks_acknowledgements = False
+        self._marking = Marking()
+        self._interfaces = InterfaceNews()
         self._stop_at: float | None = None
         self._worker = Worker("sender", self._work, self._connection.close, failed=failed)
         self._news = self._worker.news
@@ -121,11 +124,18 @@ class Sender:
         with self._news:
             self._backlog.count_sent(totals)
 
-    def marks(self, acknowledgements: bool) -> None:
-        """Note whether this host marks acknowledgements; a change is reported soon."""
+    def marks(self, marking: Marking) -> None:
+        """Note what this host marks; a change is reported soon."""
         with self._news:
-            if acknowledgements != self._marks_acknowledgements:
-                self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
+            if marking != self._marking:
+                self._marking, self._lease_at = marking, 0.0
+                self._news.notify()
+
+    def note_interfaces(self, interfaces: tuple[InterfaceTraffic, ...]) -> None:
+        """Note what all interfaces have carried: reported with the next batch, or soon where other sentences follow."""
+        with self._news:
+            if self._interfaces.note(interfaces):
+                self._lease_at = 0.0
                 self._news.notify()
 
     def add_traffic(self, parts: Iterable[JobTraffic]) -> None:
@@ -232,18 +242,40 @@ class Sender:
             self._trouble(answer.detail, is_all=False)
 
     def _post(self, batch: Batch) -> None:
+        with self._news:
+            now, marking = time.monotonic(), self._marking
+            interfaces = self._interfaces.due(now)
+            are_taken = self._interfaces.are_taken(now)
+            marks, tunnel_ports = (marking.jobs, marking.tunnel_ports) if are_taken else (None, ())
+        has_newer = interfaces is not None or marks is not None or bool(tunnel_ports)
         report = HostReport(
             session=self._session,
             seq=batch.seq,
             sent_at=time.time(),
-            marks_acknowledgements=self._marks_acknowledgements,
+            marks_acknowledgements=marking.acknowledgements,
+            marks=marks,
+            tunnel_ports=tunnel_ports,
             jobs=batch.parts,
             traffic=batch.traffic,
+            interfaces=interfaces,
         )
         body = report.model_dump_json(exclude_defaults=True)
         answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)
         if answer.status == _OK:
+            with self._news:
+                self._interfaces.taken(interfaces)
+            if has_newer:
+                self._notices.clear(_NEWER, "the controller takes all of a report now")
             self._accepted(batch, answer)
+        elif answer.status in _WRONG and has_newer:
+            # An older controller does not know these fields. The same batch is sent once more without them.
+            with self._news:
+                self._interfaces.refused(time.monotonic())
+            self._notices.say(
+                _NEWER,
+                "the controller does not take what interfaces carry and whether packets are marked; is it older than "
+                f"this agent? {answer.detail}",
+            )
         elif answer.status in _WRONG:
             self._notices.say("batch", f"the controller refused a batch, which is dropped: {answer.detail}")
             with self._news:

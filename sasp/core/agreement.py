@@ -2,9 +2,9 @@
 
 A collective needs all ranks, and in the same order. So ranks agree in rounds: each reports how many iterations of every
 layer it has ready, the minimum over ranks is what all have, and each rank, from the same numbers, picks the same next
-chunk: the oldest iteration first, in it the front layer. Between two chunks there is a round, so a front layer that
-has become ready meanwhile goes before what is left of a back layer. A round without anything agreed begins only when
-somebody has news, so ranks that compute are not disturbed.
+chunks: what is due first, of that the oldest iteration, in it the front layer. After these there is a round again, so a
+front layer that has become ready meanwhile goes before what is left of a back layer. A round without anything agreed
+begins only when somebody has news, so ranks that compute are not disturbed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from sasp.core.chunks import Layout
+from sasp.core.leads import Leads
 
 
 class Agreement:
@@ -22,7 +23,16 @@ class Agreement:
         self._layout = layout
         self._ready = [0] * len(layout.sizes)
         self._agreed = [0] * len(layout.sizes)
-        self._unsent: list[tuple[int, int]] = []
+        self._unsent: list[tuple[int, int, int]] = []
+        self._due: dict[tuple[int, int], int] = {}
+        self._leads = Leads(len(layout.sizes), 0)
+
+    def set_leads(self, leads: Sequence[int], since: int) -> None:
+        """Let layers be late by ``leads`` from iteration ``since`` on, of which this rank has nothing ready yet.
+
+        All ranks must set the same. Raises SaspError.
+        """
+        self._leads.change(leads, since)
 
     @property
     def ready(self) -> tuple[int, ...]:
@@ -31,8 +41,10 @@ class Agreement:
 
     def ready_now(self, layer: int) -> int:
         """Note that this rank has one more iteration of ``layer`` ready; return its number."""
-        self._ready[layer] += 1
-        return self._ready[layer]
+        iteration = self._ready[layer] = self._ready[layer] + 1
+        # Leads may change before all ranks have it ready, at another moment on each; those of now are the same on all.
+        self._due[layer, iteration] = self._leads.due(layer, iteration)
+        return iteration
 
     @property
     def has_unsent(self) -> bool:
@@ -48,10 +60,20 @@ class Agreement:
         """Take over the result of a round: the minimum over ranks of the ready iterations, by layer."""
         for layer, count in enumerate(minimum):
             for iteration in range(self._agreed[layer] + 1, count + 1):
+                due = self._due.pop((layer, iteration))
                 for chunk in self._layout.of(layer):
-                    heappush(self._unsent, (iteration, chunk))
+                    heappush(self._unsent, (due, iteration, chunk))
             self._agreed[layer] = max(self._agreed[layer], count)
 
-    def dequeue(self) -> tuple[int, int] | None:
-        """Remove and return the iteration and the chunk to send now; None where nothing is agreed on."""
-        return heappop(self._unsent) if self._unsent else None
+    def dequeue(self, elements: int) -> list[tuple[int, int]]:
+        """Remove and return the iterations and chunks to send now, in this order, until they have ``elements`` or more.
+
+        Empty where nothing is agreed on.
+        """
+        taken: list[tuple[int, int]] = []
+        while self._unsent and elements > 0:
+            _due, iteration, number = heappop(self._unsent)
+            chunk = self._layout.chunks[number]
+            elements -= chunk.stop - chunk.start
+            taken.append((iteration, number))
+        return taken

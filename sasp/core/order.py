@@ -1,7 +1,8 @@
 """The order of sending: one priority queue for each destination, and the slowest destinations first. Pure.
 
-Front layers first, because the next forward pass needs them first; but an older iteration before a newer one, because
-the bound on staleness waits for the oldest. A chunk that has begun is finished: the order counts at chunk borders.
+What is due first goes first: the bound on staleness waits for it. Of what is due at once the oldest iteration goes
+first, and then front layers, because the next forward pass needs them first. A chunk that has begun is finished: the
+order counts at chunk borders.
 """
 
 from __future__ import annotations
@@ -32,21 +33,24 @@ class ChunkQueue:
         self._latest: dict[int, int] = {}
         self._turn = 0
 
-    def put(self, chunk: int, iteration: int) -> None:
-        """Add ``chunk`` (numbered front first) of ``iteration`` to the queue."""
+    def put(self, chunk: int, iteration: int, due: int = 0) -> None:
+        """Add ``chunk`` (numbered front first) of ``iteration`` to the queue.
+
+        ``due``: the iteration whose end must see it there, if that is not its own (see ``Leads``).
+        """
         if self._supersede:
             waits = chunk in self._latest
             self._latest[chunk] = max(self._latest.get(chunk, 0), iteration)
             if waits:
                 return
         self._turn += 1
-        heappush(self._heap, (self._turn if self._fifo else iteration, chunk, iteration))
+        heappush(self._heap, (self._turn if self._fifo else max(due, iteration), iteration, chunk))
 
     def dequeue(self) -> tuple[int, int] | None:
         """Remove and return the chunk to send now, with its iteration; None where nothing waits."""
         if not self._heap:
             return None
-        _place, chunk, iteration = heappop(self._heap)
+        _place, iteration, chunk = heappop(self._heap)
         return chunk, self._latest.pop(chunk) if self._supersede else iteration
 
     def __len__(self) -> int:

@@ -4,8 +4,10 @@
 distributed ML via a stale synchronous parallel parameter server, NIPS 2013: who is furthest ahead may lead the last by
 s iterations. ASP: nobody waits for another.
 
-[ours] With SaSP a worker's computing is decoupled from its own communication, by at most s iterations (BSP: 0); so
-the bound that SSP(s) gives, every update of iteration i - 1 - s or older is seen in iteration i, stays the same.
+[ours] With SaSP a worker's computing is decoupled from its own communication, by at most s iterations; so the bound
+that SSP(s) gives, every update of iteration i - 1 - s or older is seen in iteration i, stays the same. [known] BSP with
+such a lead makes one step an iteration with the mean of all workers' gradients, which are late by at most s: Pipe-SGD,
+Y. Li et al., NeurIPS 2018, arXiv 1811.03619.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _SENDING: Mapping[str, Sending] = {"overlap": "overlap", "sasp": "sasp"}
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """``staleness`` is SSP's s; for ASP with SaSP how far computing may lead the worker's own communication."""
+    """``staleness`` is SSP's s; for BSP and ASP with SaSP how far computing may lead the worker's own communication."""
 
     name: Name = "bsp"
     staleness: int = 0
@@ -36,8 +38,8 @@ class Scheme:
     def __post_init__(self) -> None:
         if not 0 <= self.staleness <= MAX_STALENESS:
             raise SaspError(f"staleness is {self.staleness}; it must be a whole number of 0 to {MAX_STALENESS}")
-        if self.name == "bsp" and self.staleness:
-            raise SaspError(f"bsp with a staleness of {self.staleness}: that is ssp:{self.staleness}")
+        if self.name == "bsp" and self.staleness and self.sending != "sasp":
+            raise SaspError(f"bsp has a staleness only with sasp; without, it is ssp:{self.staleness}")
         if self.name == "ssp" and not self.staleness:
             raise SaspError("ssp needs a staleness of at least 1; with 0 it is bsp")
         if self.name == "asp" and self.staleness and self.sending != "sasp":
@@ -69,12 +71,18 @@ class Scheme:
         base = self.name if self.name != "ssp" else f"ssp:{self.staleness}"
         if self.sending == "after":
             return base
-        return f"{base}+{self.sending}" + (f":{self.staleness}" if self.name == "asp" and self.staleness else "")
+        return f"{base}+{self.sending}" + (f":{self.staleness}" if self.name != "ssp" and self.staleness else "")
 
 
 def parse(text: str) -> Scheme:
-    """``bsp``, ``ssp:S`` or ``asp``, then perhaps ``+overlap`` or ``+sasp`` (``asp+sasp:S``). Raises SaspError."""
-    fault = f"{text!r}: it must be bsp, ssp:S such as ssp:2, or asp, and may end in +overlap or +sasp (asp+sasp:S)"
+    """``bsp``, ``ssp:S`` or ``asp``, then perhaps ``+overlap`` or ``+sasp`` (of bsp and asp also ``+sasp:S``).
+
+    Raises SaspError.
+    """
+    fault = (
+        f"{text!r}: it must be bsp, ssp:S such as ssp:2, or asp, and may end in +overlap or +sasp "
+        "(bsp+sasp:S, asp+sasp:S)"
+    )
     base, plus, sending = text.partition("+")
     name, colon, number = base.partition(":")
     sending, second_colon, own = sending.partition(":")
@@ -82,7 +90,7 @@ def parse(text: str) -> Scheme:
     known = _NAMES.get(name)
     if timing is None or known is None or bool(colon) != (name == "ssp"):
         raise SaspError(fault)
-    if second_colon and (known != "asp" or timing != "sasp"):
+    if second_colon and (known == "ssp" or timing != "sasp"):
         raise SaspError(fault)
     digits = own if second_colon else number
     if digits == "":

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from sasp.core.errors import SaspError
 
-_HEADER = struct.Struct("!2sBxIIdQ")
+_HEADER = struct.Struct("!2sBBIIdQ")
 _MAGIC = b"Sp"
 HEADER_BYTES = _HEADER.size
-VERSION = 1
+VERSION = 2
 MAX_JSON_BYTES = 1024 * 1024
 """A JSON message, such as a list of layers, has at most so many bytes."""
 
@@ -25,6 +25,9 @@ UNSENT_BYTES = 64 * 1024
 """The kernel holds at most so many unsent bytes, half a chunk, because their order can no longer be changed.
 
 With much less the link would be idle whenever a busy processor wakes the sender late."""
+
+MAX_LATE = 255
+"""A gradient that lacks more iterations than this is said to lack this many."""
 
 SILENCE_SECONDS = 120
 """A peer that is silent for so long counts as lost, because a host that loses its power closes no connection.
@@ -50,7 +53,7 @@ class Kind(IntEnum):
     ORDER = 5
     """JSON: the layers' numbers, front first."""
     PUSH = 6
-    """A chunk of gradients; ``value``: the learning rate."""
+    """A chunk of gradients; ``value``: the learning rate; ``late``: the iterations that its parameters lacked."""
     FRESH = 7
     """A chunk of parameters."""
     DONE = 8
@@ -68,16 +71,17 @@ class Frame(NamedTuple):
     chunk: int = 0
     iteration: int = 0
     value: float = 0.0
+    late: int = 0
 
 
 def pack(frame: Frame) -> bytes:
     """Return a header as bytes."""
-    return _HEADER.pack(_MAGIC, frame.kind, frame.chunk, frame.iteration, frame.value, frame.length)
+    return _HEADER.pack(_MAGIC, frame.kind, frame.late, frame.chunk, frame.iteration, frame.value, frame.length)
 
 
 def unpack(head: bytes | bytearray | memoryview) -> Frame:
     """Return the header that bytes are of. Raises SaspError for anything else."""
-    magic, kind, chunk, iteration, value, length = _HEADER.unpack(head)
+    magic, kind, late, chunk, iteration, value, length = _HEADER.unpack(head)
     if magic != _MAGIC or kind not in _KINDS:
         raise SaspError("something that is no message of this protocol")
     limit = (
@@ -85,7 +89,7 @@ def unpack(head: bytes | bytearray | memoryview) -> Frame:
     )
     if length > limit:
         raise SaspError(f"a message of {length} bytes")
-    return Frame(Kind(kind), length, chunk, iteration, value)
+    return Frame(Kind(kind), length, chunk, iteration, value, late)
 
 
 def json_message(kind: Kind, content: Any) -> bytes:

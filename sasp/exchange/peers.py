@@ -12,6 +12,7 @@ import torch
 from sasp.core.chunks import MIN_CHUNK_BYTES
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme
+from sasp.core.staleness import PLAIN, StalenessOptions, from_json
 from sasp.exchange.frames import MAX_LAYER_BYTES, VERSION, Kind
 
 TYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -29,6 +30,7 @@ class Hello:
     layers: tuple[int, ...]
     optimizer: object
     options: object
+    late: StalenessOptions
 
 
 def read_hello(body: bytearray, workers: int, scheme: Scheme) -> Hello:
@@ -38,6 +40,7 @@ def read_hello(body: bytearray, workers: int, scheme: Scheme) -> Hello:
         hello = Hello(
             rank=content["rank"], token=content["token"], type=content["type"], chunk_bytes=content["chunk_bytes"],
             layers=tuple(content["layers"]), optimizer=content["optimizer"], options=content["options"],
+            late=from_json(content["late"]) if content["version"] == VERSION else PLAIN,
         )  # fmt: skip
         version, wanted = content["version"], content["scheme"]
     except (KeyError, TypeError) as error:

@@ -38,7 +38,17 @@ _GOODBYE_SECONDS = 1.0
 class Server:
     """Serves one job of ``workers`` workers. ``run`` returns when all are done."""
 
-    def __init__(self, listener: socket.socket, workers: int, scheme: Scheme, *, token: str, patience: float) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        workers: int,
+        scheme: Scheme,
+        *,
+        token: str,
+        patience: float,
+        store: Store | None = None,
+    ) -> None:
+        """``store``: a new one of these workers and this scheme, for who wants to see what comes and goes."""
         address = listener.getsockname()[0]
         if not token and not ipaddress.ip_address(address).is_loopback:
             raise SaspError(f"{address} is not on loopback: whoever reaches it could join; give a token")
@@ -47,7 +57,7 @@ class Server:
         self._token = token
         self._patience = patience
         self._workers = workers
-        self._store = Store(workers, scheme)
+        self._store = Store(workers, scheme) if store is None else store
         self._all: set[WorkerConnection] = set()
         self._by_rank: dict[int, WorkerConnection] = {}
         self._clock = [0] * workers
@@ -271,7 +281,8 @@ class Server:
         taken = worker.queue.dequeue()
         assert taken is not None
         number, iteration = taken
-        body = self._store.contents(number)
+        assert worker.rank is not None
+        body = self._store.contents(number, worker.rank, iteration)
         worker.sending += (memoryview(pack(Frame(Kind.FRESH, len(body), number, iteration))), memoryview(body))
 
     def _sends_on(self, worker: WorkerConnection) -> bool:
@@ -321,10 +332,11 @@ def serve(
     token: str = "",
     patience: float = 60.0,
     listening: Any = None,
+    store: Store | None = None,
 ) -> None:
     """Serve one job; ``listening`` is called with the port once workers may come. Raises SaspError."""
     with listen(address, port) as listener:
-        server = Server(listener, workers, scheme, token=token, patience=patience)
+        server = Server(listener, workers, scheme, token=token, patience=patience, store=store)
         if listening is not None:
             listening(listener.getsockname()[1])
         server.run()

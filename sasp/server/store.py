@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -14,16 +13,7 @@ from sasp.core.scheme import Scheme, Versions
 from sasp.exchange import rules
 from sasp.exchange.frames import MAX_JSON_BYTES, Frame, Kind
 from sasp.exchange.peers import TYPES, Hello
-
-
-@dataclass(slots=True)
-class _Sum:
-    """Gradients of a chunk in one iteration, of the ``workers`` that have sent theirs; ``rate``: the last one's."""
-
-    gradients: torch.Tensor
-    iteration: int
-    rate: float
-    workers: int = 1
+from sasp.server.late_chunks import LateChunk, LateGradients, SentContents, Together
 
 
 class Store:
@@ -36,9 +26,9 @@ class Store:
         self._layers: dict[int, torch.Tensor] = {}
         self._layout: Layout | None = None
         self._versions: Versions | None = None
-        self._chunks: list[torch.nn.Parameter] = []
-        self._steps: list[torch.optim.Optimizer] = []
-        self._sums: list[_Sum | None] = []
+        self._chunks: list[LateChunk] = []
+        self._waiting: list[dict[int, Together]] = []
+        self._sent: SentContents | None = None
         self._left: set[int] = set()
         self.sent_layers_to: set[int] = set()
         self.sent_order_to: set[int] = set()
@@ -51,10 +41,14 @@ class Store:
     def accept_hello(self, hello: Hello) -> None:
         """Take over a worker's greeting. Raises SaspError where it trains another model than those before."""
         rules.optimizer_factory(hello.optimizer, hello.options)
-        mine = (hello.type, hello.chunk_bytes, hello.layers, hello.optimizer)
+        mine = (hello.type, hello.chunk_bytes, hello.layers, hello.optimizer, hello.late)
         known = self._hello
-        if known is not None and mine != (known.type, known.chunk_bytes, known.layers, known.optimizer):
-            raise SaspError("its model, chunks or optimiser are not those of the workers before")
+        if known is not None and mine != (
+            known.type, known.chunk_bytes, known.layers, known.optimizer, known.late
+        ):  # fmt: skip
+            raise SaspError(
+                "its model, chunks, optimiser or what is done about late gradients are not those of the workers before"
+            )
         if known is None or hello.rank == 0:
             self._hello = hello
 
@@ -113,9 +107,10 @@ class Store:
         make = rules.optimizer_factory(self._hello.optimizer, self._hello.options)
         for chunk in self._layout.chunks:
             flat = self._layers[order[chunk.layer]][chunk.start : chunk.stop]
-            self._chunks.append(torch.nn.Parameter(flat.clone()))
-            self._steps.append(make(self._chunks[-1]))
-        self._sums = [None] * len(self._chunks)
+            self._chunks.append(LateChunk(flat, make, self._hello.late))
+        self._waiting = [{} for _ in self._chunks]
+        if self._hello.late.corrects:
+            self._sent = SentContents()
 
     def push(self, rank: int, frame: Frame, body: bytearray) -> list[tuple[int, int]]:
         """Add a worker's gradients of a chunk, and step if it is time; return (worker, iteration) of the answers due.
@@ -127,17 +122,17 @@ class Store:
         number, rate = frame.chunk, frame.value
         if not math.isfinite(rate):
             raise SaspError(f"it sent chunk {number} with a learning rate of {rate}")
+        if frame.late > (most := self._scheme.lead):
+            # What was sent is kept for so long as it may be used.
+            raise SaspError(f"its gradients of chunk {number} lack {frame.late} iterations; at most {most} are allowed")
         due = self._versions.push(rank, number, frame.iteration)
-        gradients = torch.frombuffer(body, dtype=TYPES[self._hello.type])
+        then = None if self._sent is None else self._sent.used(rank, number, frame.iteration - 1 - frame.late)
+        late = LateGradients(torch.frombuffer(body, dtype=TYPES[self._hello.type]), then)
         if not self._scheme.together:
-            self._step(number, gradients, rate, self._workers)
+            self._chunks[number].step([late], rate, self._workers)
             return due
-        if (waiting := self._sums[number]) is None:
-            self._sums[number] = _Sum(gradients, frame.iteration, rate)
-        else:
-            waiting.gradients.add_(gradients)
-            waiting.workers += 1
-            waiting.rate = rate
+        waiting = self._waiting[number].setdefault(frame.iteration, Together())
+        waiting.add(late, rate, keep_apart=self._sent is not None)
         self._step_together(number)
         return due
 
@@ -152,7 +147,9 @@ class Store:
         if self._versions is None:
             return []
         due = self._versions.leave(rank)
-        for number in range(len(self._sums)):
+        if self._sent is not None:
+            self._sent.forget(rank)
+        for number in range(len(self._waiting)):
             self._step_together(number)
         return due
 
@@ -161,31 +158,22 @@ class Store:
         return 0 if self._versions is None else self._versions.clock(rank)
 
     def _step_together(self, number: int) -> None:
-        """One step for all gradients of an iteration, once everybody who is still there has sent theirs.
+        """One step for all gradients of an iteration, once everybody who is still there has sent theirs; oldest first.
 
         Their mean, of however many they are: the learning rate was chosen for a mean, not for a part of one. A worker
         that has left is in the means of the iterations that it took part in.
         """
         assert self._versions is not None
-        waiting = self._sums[number]
-        if waiting is not None and self._versions.least(number) >= waiting.iteration:
-            self._sums[number] = None
-            self._step(number, waiting.gradients, waiting.rate, waiting.workers)
+        waiting = self._waiting[number]
+        for iteration in sorted(known for known in waiting if known <= self._versions.least(number)):
+            together = waiting.pop(iteration)
+            self._chunks[number].step(together.gradients, together.rate, together.workers)
 
-    def _step(self, number: int, gradients: torch.Tensor, rate: float, divisor: int) -> None:
-        chunk, steps = self._chunks[number], self._steps[number]
-        chunk.grad = gradients.div_(divisor)
-        steps.param_groups[0]["lr"] = rate
-        try:
-            steps.step()
-        except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-            why = str(error).partition("\n")[0]
-            raise SaspError(f"its gradients cannot be applied with a learning rate of {rate:g}: {why}") from error
-        chunk.grad = None
-
-    def contents(self, number: int) -> bytes:
-        """A chunk's parameters as they are now; a copy."""
-        return _as_bytes(self._chunks[number])
+    def contents(self, number: int, rank: int, iteration: int) -> bytes:
+        """A chunk's parameters as they are now, a copy, to be sent to a worker as those after ``iteration``."""
+        if self._sent is not None:
+            self._sent.note(rank, number, iteration, self._chunks[number].copy())
+        return _as_bytes(self._chunks[number].parameter)
 
 
 def _as_bytes(flat: torch.Tensor) -> bytes:

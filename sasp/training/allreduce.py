@@ -1,8 +1,9 @@
 """Gradients by all-reduce over Gloo, chunk by chunk, by a thread beside the training.
 
-The thread has two process groups of its own: one for the rounds in which ranks agree on the next chunk (see
-``agreement``), one for the chunks. A round goes on while the chunk before is on its way, so the network does not wait
-for it; at most ``IN_FLIGHT`` chunks are with Gloo, so a more urgent one waits for no more than these.
+The thread has two process groups of its own: one for the rounds in which ranks agree on the next chunks (see
+``agreement``), one for the chunks. A round's messages wait behind chunks that are on their way, so it takes about as
+long as a chunk. So each round is for two chunks, or as many small ones as have their size, and goes on while those of
+the last two rounds are on their way. A more urgent chunk waits for no more than these.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,11 +23,13 @@ import torch.distributed as dist
 from sasp.core.agreement import Agreement
 from sasp.core.chunks import Layout
 from sasp.core.errors import SaspError
+from sasp.core.in_flight import InFlight
 from sasp.training.layers import Layer
 from sasp.training.options import AllReduceOptions
 from sasp.training.transport import Piece
 
-IN_FLIGHT = 2
+CHUNKS_A_ROUND = 2
+ROUNDS_IN_FLIGHT = 2
 _CLOSE_SECONDS = 10.0
 
 
@@ -39,9 +44,13 @@ class AllReduce:
         self.divisor = len(ranks)
         self._first = ranks[0]
         self._chunk_bytes = options.chunk_bytes
+        self._elements_a_round = 0
+        self._choices: Any = None
+        self._new_group = partial(dist.new_group, ranks, backend="gloo", timeout=options.timeout)
         # Collectives of one group must be called in one order, and the training may use its own group meanwhile.
-        self._rounds = dist.new_group(ranks, backend="gloo", timeout=options.timeout)
-        self._chunks = dist.new_group(ranks, backend="gloo", timeout=options.timeout)
+        self._rounds = self._new_group()
+        self._chunks = self._new_group()
+        self.in_flight = InFlight()
         self._changed = threading.Condition()
         self._layout: Layout | None = None
         self._agreement: Agreement | None = None
@@ -74,6 +83,10 @@ class AllReduce:
                 if most != least:
                     raise SaspError(f"the ranks differ in their {what}: {least} in one, {most} in another")
 
+    def prepare_choices(self) -> None:
+        """Let ranks choose together, by the training thread: the other one may be inside a round meanwhile."""
+        self._choices = self._new_group()
+
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
         """Return the first rank's order."""
         tensor = torch.tensor(list(order))
@@ -86,6 +99,7 @@ class AllReduce:
         widest = max(layer.dtype.itemsize for layer in layers)
         sizes = [layer.elements + len(layer.parameters) for layer in layers]
         self._layout = Layout(sizes, self._chunk_bytes // widest)
+        self._elements_a_round = CHUNKS_A_ROUND * self._chunk_bytes // widest
         self._agreement = Agreement(self._layout)
         self._done = [0] * len(layers)
         self._taken = [0] * len(layers)
@@ -100,9 +114,31 @@ class AllReduce:
         with self._changed:
             self._check()
             iteration = self._agreement.ready_now(layer)
+            self.in_flight.sent(self._layout.sizes[layer], time.perf_counter())
             self._flat[layer, iteration] = flat
             self._left[layer, iteration] = len(self._layout.of(layer))
             self._changed.notify_all()
+
+    def set_leads(self, leads: Sequence[int], since: int) -> None:
+        """Let the order of sending follow these leads, which all ranks set. Raises SaspError before an iteration."""
+        if self._agreement is None:
+            raise SaspError("leads can be set once the first iteration is done, which shows the order of layers")
+        with self._changed:
+            self._agreement.set_leads(leads, since)
+
+    def largest(self, numbers: Sequence[float]) -> list[float]:
+        """Return the largest of all ranks, number by number."""
+        tensor = torch.tensor(list(numbers), dtype=torch.float64)
+        with _explained("the ranks cannot agree on which gradients may be late"):
+            dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self._choices)
+        return [float(number) for number in tensor]
+
+    def first_ones(self, numbers: Sequence[int]) -> list[int]:
+        """Return the first rank's."""
+        tensor = torch.tensor(list(numbers))
+        with _explained("the ranks cannot agree on which gradients may be late"):
+            dist.broadcast(tensor, self._first, group=self._choices)
+        return [int(number) for number in tensor]
 
     def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
         """Averaged gradients, an iteration a piece."""
@@ -113,7 +149,7 @@ class AllReduce:
             if self._done[layer] < at_least:
                 self._check()
             reached = min(self._done[layer], until)
-            pieces = [(i, self._flat.pop((layer, i))) for i in range(self._taken[layer] + 1, reached + 1)]
+            pieces = [Piece(i, 0, self._flat.pop((layer, i))) for i in range(self._taken[layer] + 1, reached + 1)]
             self._taken[layer] = reached
             return reached, pieces
 
@@ -127,10 +163,10 @@ class AllReduce:
             self._thread.join(_CLOSE_SECONDS)
             if self._thread.is_alive():
                 return
-        for group in (self._rounds, self._chunks):
+        for group in (self._rounds, self._chunks, self._choices):
             if group is not None and dist.is_initialized():
                 dist.destroy_process_group(group)
-        self._rounds = self._chunks = None
+        self._rounds = self._chunks = self._choices = None
 
     def _check(self) -> None:
         if self._fault is not None:
@@ -150,7 +186,7 @@ class AllReduce:
     def _exchange(self) -> None:
         assert self._agreement is not None
         agreement = self._agreement
-        flying: deque[tuple[Any, int, int]] = deque()
+        flying: deque[list[tuple[Any, int, int]]] = deque()
         while True:
             with self._changed:
                 self._changed.wait_for(
@@ -161,18 +197,18 @@ class AllReduce:
             if not joins:
                 if not flying:
                     return
-                self._finish(*flying.popleft())
-                continue
-            if len(flying) >= IN_FLIGHT:
-                self._finish(*flying.popleft())
+                self._finish(flying.popleft())
                 continue
             counts = torch.tensor(ready)
             dist.all_reduce(counts, dist.ReduceOp.MIN, group=self._rounds)
             with self._changed:
                 agreement.learn(counts.tolist())
-                taken = agreement.dequeue()
-            if taken is not None:
-                flying.append(self._begin_chunk(*taken))
+                taken = agreement.dequeue(self._elements_a_round)
+            if taken:
+                flying.append([self._begin_chunk(*chunk) for chunk in taken])
+            # Who waits for a layer is told as soon as it is there.
+            while flying and (len(flying) > ROUNDS_IN_FLIGHT or all(work.is_completed() for work, *_ in flying[0])):
+                self._finish(flying.popleft())
 
     def _begin_chunk(self, iteration: int, number: int) -> tuple[Any, int, int]:
         assert self._layout is not None
@@ -181,14 +217,22 @@ class AllReduce:
             part = self._flat[chunk.layer, iteration][chunk.start : chunk.stop]
         return dist.all_reduce(part, group=self._chunks, async_op=True), chunk.layer, iteration
 
-    def _finish(self, work: Any, layer: int, iteration: int) -> None:
-        work.wait()
-        with self._changed:
-            self._left[layer, iteration] -= 1
-            if not self._left[layer, iteration]:
-                del self._left[layer, iteration]
-                self._done[layer] = iteration
-                self._changed.notify_all()
+    def _finish(self, chunks: Sequence[tuple[Any, int, int]]) -> None:
+        """Wait for the chunks of one round."""
+        for work, layer, iteration in chunks:
+            work.wait()
+            with self._changed:
+                self._left[layer, iteration] -= 1
+                if not self._left[layer, iteration]:
+                    self._note_done(layer, iteration)
+
+    def _note_done(self, layer: int, iteration: int) -> None:
+        """All chunks of a layer's iteration are there."""
+        assert self._layout is not None
+        del self._left[layer, iteration]
+        self._done[layer] = iteration
+        self.in_flight.came(self._layout.sizes[layer], time.perf_counter())
+        self._changed.notify_all()
 
 
 @contextlib.contextmanager

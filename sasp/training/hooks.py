@@ -8,20 +8,21 @@ nowhere else, once an iteration, so a backward pass sees what its forward pass s
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import nn
+from torch._dynamo import OptimizedModule
 
 from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Sending
 from sasp.training.layers import Layer, in_forward_order
-from sasp.training.transport import GradientTransport, Piece
-
-Absorb = Callable[[Layer, Sequence[Piece]], None]
-"""Puts what has come for a layer into its parameters."""
+from sasp.training.partial import PartialStaleness
+from sasp.training.transport import GradientTransport
+from sasp.training.updates import Updates
 
 
 class Decoupled:
@@ -32,19 +33,32 @@ class Decoupled:
         model: nn.Module,
         layers: Sequence[Layer],
         transport: GradientTransport,
-        absorb: Absorb,
+        updates: Updates,
         *,
         lead: int,
         sending: Sending,
         learning_rate: Callable[[], float],
+        exact: bool = False,
+        partial: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        """``exact``: layers are as late as their leads let them be, even where newer gradients have come.
+
+        ``partial``: only layers whose transfer does not fit beside the computing are late, at most by ``lead``, as
+        measured by ``clock`` (s).
+        """
         self._model = model
         self._transport = transport
-        self._absorb = absorb
+        self._updates = updates
+        self._exact = exact
         self._sending = sending
         self._learning_rate = learning_rate
+        self._clock = clock
         self._layers = tuple(layers)
-        self.clocks = Clocks(len(self._layers), lead)
+        self.clocks = Clocks(len(self._layers), 0 if partial else lead)
+        self._lead = lead
+        self._chooses = partial
+        self._partial: PartialStaleness | None = None
         self._called: list[nn.Module] | None = []
         self._needs: dict[int, tuple[int, ...]] = {}
         self._silent = False
@@ -59,9 +73,10 @@ class Decoupled:
             for layer in self._layers
             for parameter in layer.parameters
         ]
-        for module in model.modules():
+        for module in _called_as_they_are(model):
             # Before other people's hooks: weight normalisation makes its weight of our parameters in one.
             self._handles.append(module.register_forward_pre_hook(self._before_forward, prepend=True))
+        for module in model.modules():
             self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.flush()))
         self._handles.append(model.register_forward_hook(self._after_forward, always_call=True))
 
@@ -82,6 +97,11 @@ class Decoupled:
     def end_iteration(self) -> None:
         """The backward pass is done: send what is left. Without decoupling, wait for the answer. Raises SaspError."""
         self._settle_order()
+        for layer in range(len(self._layers)):
+            if self._touched[layer] <= self.clocks.computed:
+                # Its module was not called this time, so nothing has waited for it.
+                self._receive_due(layer)
+        self._updates.note(self.clocks.computed + 1, tuple(zip(self._layers, self.clocks.leads, strict=True)))
         # Backward frees the last layer first.
         for layer in reversed(range(len(self._layers))):
             if not self._sent[layer]:
@@ -90,6 +110,19 @@ class Decoupled:
         self._begin_iteration()
         if self._sending != "sasp":
             self.flush()
+        if (
+            self._partial is not None
+            and (leads := self._partial.after(self.clocks.computed, self._clock())) is not None
+        ):
+            self.set_leads(leads)
+        self._updates.forget(self.clocks.communicated)
+
+    def set_leads(self, leads: Sequence[int]) -> None:
+        """Let layers be late by ``leads``, front first, from the next iteration on. Raises SaspError."""
+        if max(leads, default=0) > self._lead:
+            raise SaspError(f"leads of {list(leads)}; the staleness lets layers be late by {self._lead} at most")
+        self.clocks.set_leads(leads)
+        self._transport.set_leads(leads, self.clocks.computed + 1)
 
     def flush(self) -> None:
         """Wait until all that was computed is in the parameters; all workers' then are the same. Raises SaspError."""
@@ -126,9 +159,13 @@ class Decoupled:
 
     def _send(self, layer: int) -> None:
         self._sent[layer] = True
+        if self._partial is not None:
+            self._partial.stopwatch.ready(layer, self._clock())
         flat = self._layers[layer].flat_gradients(self._transport.divisor)
+        self._updates.own(self._layers[layer], self.clocks.computed + 1, flat)
         self._transport.send(layer, flat, self._learning_rate())
 
+    @torch.compiler.disable
     def _before_forward(self, module: nn.Module, _arguments: Any) -> None:
         if self._called is not None:
             self._called.append(module)
@@ -141,22 +178,43 @@ class Decoupled:
                 self.flush()
         # A part that is called without gradients amid a training pass is a part of it: checkpointing calls it again for
         # the backward pass, with the same parameters. By itself it is evaluated.
-        due = self.clocks.due if training or self._training else self.clocks.computed
+        training = training or self._training
         for layer in self._needs.get(id(module), ()):
-            if self._touched[layer] <= self.clocks.computed:
-                self._freshen(layer, due)
-                self._touched[layer] = self.clocks.computed + 1
+            if self._touched[layer] > self.clocks.computed:
+                continue
+            if training:
+                self._prepare(layer)
+            else:
+                self._freshen(layer, self.clocks.computed)
+            self._touched[layer] = self.clocks.computed + 1
+            # Autocast keeps casts of parameters until its context ends, and these may have changed.
+            torch.clear_autocast_cache()
 
+    @torch.compiler.disable
     def _after_forward(self, *_: Any) -> None:
         self._training = False
 
-    def _freshen(self, layer: int, iteration: int) -> None:
-        """Let at least ``iteration`` be in the layer's parameters."""
+    def _prepare(self, layer: int) -> None:
+        """Let the layer be as fresh as its clocks ask for, before it computes."""
+        now = self._clock()
+        self._receive_due(layer)
+        if self._partial is not None:
+            self._partial.stopwatch.needed(layer, now, self._clock())
+        pending = range(self.clocks.synchronised(layer) + 1, self.clocks.computed + 1)
+        self._updates.look_ahead(self._layers[layer], pending)
+
+    def _receive_due(self, layer: int) -> None:
+        due = self.clocks.due(layer)
+        # A flush may have brought in more than is due.
+        self._freshen(layer, due, max(due, self.clocks.synchronised(layer)) if self._exact else None)
+
+    def _freshen(self, layer: int, at_least: int, until: int | None = None) -> None:
+        """Let at least iteration ``at_least``, and none after ``until``, be in the layer's parameters; None: any."""
         if self._touched[layer] > self.clocks.computed or self.clocks.synchronised(layer) == self.clocks.computed:
             return
-        reached, pieces = self._transport.receive(layer, iteration, self.clocks.computed)
+        reached, pieces = self._transport.receive(layer, at_least, self.clocks.computed if until is None else until)
         if pieces:
-            self._absorb(self._layers[layer], pieces)
+            self._updates.absorb(self._layers[layer], pieces)
         self.clocks.synchronise(layer, reached)
 
     def _settle_order(self) -> None:
@@ -170,6 +228,8 @@ class Decoupled:
         self._set_order(order)
         self._needs = _needs(self._model, self._layers, {id(module) for module in called})
         self._transport.begin(self._layers)
+        if self._chooses:
+            self._partial = PartialStaleness(self._lead, [layer.elements for layer in self._layers], self._transport)
 
     def _set_order(self, order: Iterable[int]) -> None:
         self._layers = tuple(self._layers[number] for number in order)
@@ -179,6 +239,17 @@ class Decoupled:
     def _begin_iteration(self) -> None:
         self._missing = [{id(parameter) for parameter in layer.parameters} for layer in self._layers]
         self._sent = [False] * len(self._layers)
+
+
+def _called_as_they_are(model: nn.Module) -> Iterator[nn.Module]:
+    """Modules that are called in Python. Those below a compiled one are not: their hooks would be compiled with it."""
+    seen, left = set[int](), [model]
+    while left:
+        module = left.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            left += [] if isinstance(module, OptimizedModule) else module.children()
 
 
 def _needs(model: nn.Module, layers: Sequence[Layer], called: set[int]) -> dict[int, tuple[int, ...]]:

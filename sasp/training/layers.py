@@ -64,16 +64,15 @@ class Layer:
         """A copy of all elements."""
         return torch.cat([parameter.detach().reshape(-1).cpu() for parameter in self.parameters])
 
-    def set_parameters(self, pieces: Sequence[tuple[int, torch.Tensor]]) -> None:
-        """Copy pieces (first element, contents) in."""
+    def set_parameters(self, start: int, values: torch.Tensor) -> None:
+        """Copy ``values`` in, from element ``start`` on."""
+        at = 0
         with torch.no_grad():
-            for begin, piece in pieces:
-                at = 0
-                for parameter in self.parameters:
-                    low, high = max(begin, at), min(begin + piece.numel(), at + parameter.numel())
-                    if low < high:
-                        parameter.view(-1)[low - at : high - at].copy_(piece[low - begin : high - begin])
-                    at += parameter.numel()
+            for parameter in self.parameters:
+                low, high = max(start, at), min(start + values.numel(), at + parameter.numel())
+                if low < high:
+                    parameter.view(-1)[low - at : high - at].copy_(values[low - start : high - start])
+                at += parameter.numel()
 
 
 def find_layers(model: nn.Module, trained: Iterable[nn.Parameter]) -> tuple[Layer, ...]:

@@ -1,10 +1,9 @@
-"""The user's optimiser, applied layer by layer when gradients arrive, behind the interface that training code knows."""
+"""What stands in the place of the user's optimiser: the interface that training code knows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -14,53 +13,6 @@ from torch.optim import Optimizer
 from sasp.core.errors import SaspError
 from sasp.training.hooks import Decoupled
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
-
-
-class LayerSteps:
-    """Steps of an optimiser on one layer alone, with the options of the iteration that the gradients are of."""
-
-    def __init__(self, optimizer: Optimizer) -> None:
-        if isinstance(optimizer, torch.optim.LBFGS):
-            raise SaspError("LBFGS needs all gradients at once; use an optimiser that treats parameters one by one")
-        self._optimizer = optimizer
-        self._step = _without_hooks(optimizer)
-        self._options: dict[int, list[dict[str, Any]]] = {}
-
-    def note(self, iteration: int) -> None:
-        """The options as they are now, after a scheduler or anybody else changed them, are those of ``iteration``."""
-        self._options[iteration] = [
-            {name: _copy(value) for name, value in group.items() if name != "params"}
-            for group in self._optimizer.param_groups
-        ]
-
-    def apply(self, layer: Layer, pieces: Sequence[Piece]) -> None:
-        """A step for each iteration's gradients."""
-        for iteration, flat in pieces:
-            layer.set_gradients(flat)
-            with self._only(layer, iteration):
-                self._step()
-            for parameter in layer.parameters:
-                parameter.grad = None
-
-    def forget(self, before: int) -> None:
-        """Iterations before this one are in all layers."""
-        for iteration in [known for known in self._options if known < before]:
-            del self._options[iteration]
-
-    @contextmanager
-    def _only(self, layer: Layer, iteration: int) -> Iterator[None]:
-        own = {id(parameter) for parameter in layer.parameters}
-        groups = self._optimizer.param_groups
-        kept = [dict(group) for group in groups]
-        for group, options in zip(groups, self._options[iteration], strict=True):
-            group.update(options)
-            group["params"] = [parameter for parameter in group["params"] if id(parameter) in own]
-        try:
-            yield
-        finally:
-            for group, before in zip(groups, kept, strict=True):
-                group.update(before)
 
 
 class DecoupledOptimizer(Optimizer):
@@ -70,10 +22,9 @@ class DecoupledOptimizer(Optimizer):
     ``flush`` when the parameters are to be those of all iterations, ``close`` at the end of the training.
     """
 
-    def __init__(self, inner: Optimizer, decoupled: Decoupled, steps: LayerSteps | None) -> None:
+    def __init__(self, inner: Optimizer, decoupled: Decoupled) -> None:
         self._inner = inner
         self._decoupled = decoupled
-        self._steps = steps
         # Groups and state stay the inner one's, so the base class is made as a copy is: it adds what else it needs. The
         # registries of hooks are the inner one's too: who has registered something with either is called.
         hooks = {name: value for name, value in vars(inner).items() if name.endswith("_hooks")}
@@ -90,9 +41,34 @@ class DecoupledOptimizer(Optimizer):
         return self._inner.state
 
     @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Refuses a GradScaler, whose ``step`` asks this first."""
+        raise SaspError(
+            "a GradScaler has to look at all gradients of an iteration before the first is applied, and these are on "
+            "their way already; use autocast with bfloat16, which needs no scaler"
+        )
+
+    @property
     def iterations(self) -> tuple[int, int]:
         """The two clocks: iterations computed, and iterations whose gradients are in all parameters here."""
         return self._decoupled.clocks.computed, self._decoupled.clocks.communicated
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Front first, once the first iteration is done."""
+        return self._decoupled.layers
+
+    @property
+    def leads(self) -> tuple[int, ...]:
+        """By how many iterations each layer's gradients may be late, front first."""
+        return self._decoupled.clocks.leads
+
+    def set_leads(self, leads: Sequence[int]) -> None:
+        """Let layers be late by ``leads``, front first, from the next iteration on; all ranks must set the same.
+
+        None may be later than the staleness. ``partial=True`` does it by itself. Raises SaspError.
+        """
+        self._decoupled.set_leads(leads)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """End the iteration. Raises SaspError where the exchange has failed."""
@@ -102,11 +78,7 @@ class DecoupledOptimizer(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self._steps is not None:
-            self._steps.note(self._decoupled.clocks.computed + 1)
         self._decoupled.end_iteration()
-        if self._steps is not None:
-            self._steps.forget(self._decoupled.clocks.communicated)
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -148,16 +120,6 @@ class DecoupledOptimizer(Optimizer):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inner!r})"
-
-
-def _without_hooks(optimizer: Optimizer) -> Callable[[], Any]:
-    """Its ``step`` without the hooks that torch puts around it: they are of iterations, this is for a layer's part."""
-    step: Any = type(optimizer).step
-    return partial(step.__wrapped__ if getattr(step, "hooked", False) else step, optimizer)
-
-
-def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def learning_rate(optimizer: Optimizer) -> float:

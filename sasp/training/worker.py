@@ -16,10 +16,14 @@ import torch
 
 from sasp.core.chunks import MIN_CHUNK_BYTES, Layout, chunk_elements
 from sasp.core.errors import SaspError
+from sasp.core.in_flight import InFlight
+from sasp.core.leads import Leads
 from sasp.core.order import ChunkQueue
 from sasp.core.scheme import Scheme
+from sasp.core.staleness import PLAIN, StalenessOptions
 from sasp.exchange.frames import (
     MAX_JSON_BYTES,
+    MAX_LATE,
     VERSION,
     Frame,
     Kind,
@@ -42,13 +46,18 @@ _LAST_WORD_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class JoinOptions:
-    """How a worker joins; ``patience``: seconds to wait for the server."""
+    """How a worker joins; ``patience``: seconds to wait for the server.
+
+    ``late``: what is done about late gradients; ``partial``: only layers whose transfer does not fit are late.
+    """
 
     rank: int
     scheme: Scheme
     token: str
     chunk_bytes: int
     patience: float
+    late: StalenessOptions = PLAIN
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +82,14 @@ class ServerLink:
         self._greeting = greeting
         self._dtype = layers[0].dtype
         self._where = f"the parameter server at {address[0]}:{address[1]}"
+        self.in_flight = InFlight()
         self._changed = threading.Condition()
         self._queue = ChunkQueue("priority" if greeting.who.scheme.sending == "sasp" else "fifo")
-        self._waiting: dict[tuple[int, int], tuple[torch.Tensor, float]] = {}
+        self._waiting: dict[tuple[int, int], tuple[torch.Tensor, float, int]] = {}
         self._fresh: dict[int, tuple[int, torch.Tensor]] = {}
         self._iterations: list[int] = []
         self._chunks_at: list[int] = []
+        self._used: list[int] = []
         self._layout: Layout | None = None
         self._fault: str | None = None
         self._closing = False
@@ -106,6 +117,8 @@ class ServerLink:
         self._layout = Layout(sizes, chunk_elements(sizes, who.chunk_bytes, self._dtype.itemsize, whole_layers=whole))
         self._iterations = [0] * len(layers)
         self._chunks_at = [0] * len(self._layout)
+        self._used = [0] * len(self._layout)
+        self._leads = Leads(len(layers), who.scheme.lead)
         if self._greeting.who.scheme.sending == "sasp":
             small_buffer(self._sock)
         for body in (self._run_sender, self._run_receiver):
@@ -116,15 +129,34 @@ class ServerLink:
     def send(self, layer: int, flat: torch.Tensor, rate: float) -> None:
         """Let the layer's chunks wait for their turn."""
         assert self._layout is not None
+        now = time.perf_counter()
         with self._changed:
             self._check()
             self._iterations[layer] += 1
             iteration = self._iterations[layer]
+            due = self._leads.due(layer, iteration)
             for number in self._layout.of(layer):
                 chunk = self._layout.chunks[number]
-                self._waiting[number, iteration] = flat[chunk.start : chunk.stop], rate
-                self._queue.put(number, iteration)
+                late = min(iteration - 1 - self._used[number], MAX_LATE)
+                self._waiting[number, iteration] = flat[chunk.start : chunk.stop], rate, late
+                self._queue.put(number, iteration, due)
+                self.in_flight.sent(chunk.stop - chunk.start, now)
             self._changed.notify_all()
+
+    def set_leads(self, leads: Sequence[int], since: int) -> None:
+        """Let the order of sending follow these leads. Raises SaspError before an iteration."""
+        if self._layout is None:
+            raise SaspError("leads can be set once the first iteration is done, which shows the order of layers")
+        with self._changed:
+            self._leads.change(leads, since)
+
+    def largest(self, numbers: Sequence[float]) -> list[float]:
+        """Each worker of a server chooses by itself."""
+        return list(numbers)
+
+    def first_ones(self, numbers: Sequence[int]) -> list[int]:
+        """Each worker of a server chooses by itself."""
+        return list(numbers)
 
     def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
         """Parameters, a chunk a piece."""
@@ -138,7 +170,8 @@ class ServerLink:
             pieces = []
             for number in numbers:
                 if (fresh := self._fresh.pop(number, None)) is not None:
-                    pieces.append((self._layout.chunks[number].start, fresh[1]))
+                    self._used[number] = fresh[0]
+                    pieces.append(Piece(fresh[0], self._layout.chunks[number].start, fresh[1]))
             return min(self._reached(numbers), until), pieces
 
     def close(self) -> None:
@@ -206,6 +239,7 @@ class ServerLink:
             "layers": [layer.elements for layer in layers],
             "optimizer": greeting.optimizer,
             "options": greeting.options,
+            "late": greeting.who.late.as_json(),
         }
         self._send(json_message(Kind.HELLO, hello))
         welcome = self._expect(Kind.WELCOME)
@@ -221,7 +255,7 @@ class ServerLink:
             frame, data = self._next(layer.elements * self._dtype.itemsize)
             if (frame.kind, frame.chunk) != (Kind.LAYER, number) or len(data) != layer.elements * self._dtype.itemsize:
                 raise SaspError(f"{self._where}: sent {frame} where the parameters of layer {layer.name} were due")
-            layer.set_parameters([(0, torch.frombuffer(data, dtype=self._dtype))])
+            layer.set_parameters(0, torch.frombuffer(data, dtype=self._dtype))
         return workers
 
     def _send(self, *parts: bytes | memoryview) -> None:
@@ -278,12 +312,12 @@ class ServerLink:
                 if self._fault is not None:
                     return
                 taken = self._queue.dequeue()
-                part, rate = self._waiting.pop(taken) if taken is not None else (None, 0.0)
+                part, rate, late = self._waiting.pop(taken) if taken is not None else (None, 0.0, 0)
             if taken is None or part is None:
                 send_all(self._sock, json_message(Kind.DONE, None))
                 return
             body = as_bytes(part)
-            send_all(self._sock, pack(Frame(Kind.PUSH, len(body), taken[0], taken[1], rate)), body)
+            send_all(self._sock, pack(Frame(Kind.PUSH, len(body), taken[0], taken[1], rate, late)), body)
 
     def _run_receiver(self) -> None:
         assert self._layout is not None
@@ -301,6 +335,8 @@ class ServerLink:
             with self._changed:
                 if not self._chunks_at[frame.chunk] < frame.iteration <= self._iterations[chunk.layer]:
                     raise SaspError(f"sent {frame}, an answer to what was never sent to it")
+                answered = frame.iteration - self._chunks_at[frame.chunk]
+                self.in_flight.came(answered * (chunk.stop - chunk.start), time.perf_counter())
                 self._fresh[frame.chunk] = frame.iteration, contents
                 self._chunks_at[frame.chunk] = frame.iteration
                 self._changed.notify_all()

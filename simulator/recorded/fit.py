@@ -6,6 +6,7 @@ is more than it computes. A simulation of the recorded policy shows how much of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,16 +26,30 @@ ROUNDS = 3
 _MOST_POINTS = 100_000
 
 
-def fitted(source: Recorded, policy: Policy, limits: Limits, network: Network) -> Recorded:
-    """Returns the recording with the seconds that its jobs compute. ``policy`` is what the network followed."""
-    for _ in range(ROUNDS):
+def fitted(
+    source: Recorded,
+    policy: Policy,
+    limits: Limits,
+    network: Network,
+    progress: Callable[[float], None] = lambda _share: None,
+) -> Recorded:
+    """Returns the recording with the seconds that its jobs compute. ``policy`` is what the network followed.
+
+    ``progress`` is told the share of the fit that is done.
+    """
+    for number in range(ROUNDS):
         _, recorded = reading(source)
-        outcome = simulate(recorded.workload, policy, limits, network=network)
+        outcome = simulate(recorded.workload, policy, limits, network=network, progress=_in_round(number, progress))
         computes = {
             name: _next(each, outcome.jobs[name]) for name, each in recorded.estimated.items() if each.most_compute > 0
         }
         source = replace(source, computes=tuple(sorted(computes.items())))
     return source
+
+
+def _in_round(number: int, progress: Callable[[float], None]) -> Callable[[float], None]:
+    """Returns what takes the share of a round that is done."""
+    return lambda share: progress((number + share) / ROUNDS)
 
 
 def _next(each: Estimated, ran: JobOutcome) -> float:

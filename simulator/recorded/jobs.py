@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from controller.model import Demand, Host, Metric, Role, Task
+from controller.endpoints.servers import Servers
+from controller.endpoints.spread import spread
+from controller.model import Demand, Host, Metric, Role, Task, server_of
 from simulator.jobs import Compute, SimJob, Step, Transfer, Workload
 from simulator.network import PAYLOAD_SHARE, Hose
 from simulator.recorded.lines import Description
@@ -75,8 +77,14 @@ def workload_of(
         elif run.description is not None and run.description.demand is not None:
             demand = tuple(Demand(pair.src, pair.dst, pair.bytes) for pair in run.description.demand if pair.bytes > 0)
             usable.append((run, run.description, demand))
-    names = sorted({host for _, _, demand in usable for pair in demand for host in (pair.src, pair.dst)})
-    hosts = {name: _host(name, recording.rates.get(name), port_rate_bps) for name in names}
+    names = sorted({server_of(end) for _, _, demand in usable for pair in demand for end in (pair.src, pair.dst)})
+    hosts = {
+        end: _host(end, rates, port_rate_bps)
+        for name in names
+        for end, rates in recording.interfaces.get(name, {name: recording.rates.get(name)}).items()
+    }
+    servers = Servers(hosts)
+    usable = [(run, described, spread(servers, demand)) for run, described, demand in usable]
     network = Hose(hosts)
     estimated = {
         run.id: _estimated(run, described, demand, network, computes.get(run.id)) for run, described, demand in usable
@@ -158,7 +166,7 @@ def _estimated(
 
 def _transfers(demand: Sequence[Demand], servers: Sequence[str]) -> tuple[Transfer, ...]:
     """Returns the transfers of an iteration: with parameter servers the pushes, then the pulls; else all at once."""
-    pushes = tuple(pair for pair in demand if pair.dst in servers and pair.src not in servers)
+    pushes = tuple(pair for pair in demand if server_of(pair.dst) in servers and server_of(pair.src) not in servers)
     rest = tuple(pair for pair in demand if pair not in pushes)
     return tuple(Transfer(flows) for flows in (pushes, rest) if flows)
 
@@ -168,6 +176,6 @@ def _times(step: Transfer, count: float) -> Step:
 
 
 def _tasks(demand: Sequence[Demand], servers: Sequence[str]) -> tuple[Task, ...]:
-    hosts = sorted({host for pair in demand for host in (pair.src, pair.dst)})
+    hosts = sorted({server_of(end) for pair in demand for end in (pair.src, pair.dst)})
     other = Role.WORKER if servers else Role.PEER
     return tuple(Task(Role.PS if host in servers else other, host) for host in hosts)

@@ -88,12 +88,21 @@ class Settings(_Part):
     enforce: tuple[str, ...] | None = None
 
 
+class Link(_Part):
+    """An interface of a host that has several."""
+
+    interface: str
+    egress_bps: _Positive
+    ingress_bps: _Positive
+
+
 class Host(_Part):
     """Data of the event ``host``."""
 
     name: str
     egress_bps: _Positive | None = None
     ingress_bps: _Positive | None = None
+    links: tuple[Link, ...] = ()
 
 
 class Gap(_Part):

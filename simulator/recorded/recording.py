@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from controller.model import endpoint
 from simulator.errors import InputError
 from simulator.recorded.lines import Data, Description, Gap, Host, Job, Plan, Settings
 
@@ -42,6 +44,7 @@ class Run:
 class Recording:
     """A recording as a whole. ``rates`` has each host's rate out of it and into it, in bit/s.
 
+    ``interfaces`` has the same of the endpoints of each host that has several interfaces.
     ``policy`` was followed for longest; ``policies`` has the seconds of all. ``options`` are those of ``policy``, where
     they are known. None: not known.
     """
@@ -55,6 +58,7 @@ class Recording:
     period: float | None
     classes: int | None
     missed: int
+    interfaces: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def policy(self) -> str | None:
@@ -95,6 +99,7 @@ class _Reader:
         self._open: dict[str, Run] = {}
         self._count: dict[str, int] = {}
         self._rates: dict[str, tuple[float, float]] = {}
+        self._interfaces: dict[str, dict[str, tuple[float, float]]] = {}
         self._clock = _Clock()
         self._settings = Settings()
         self._settings_of: dict[str, Settings] = {}
@@ -119,6 +124,10 @@ class _Reader:
                 case Host():
                     if data.egress_bps is not None and data.ingress_bps is not None:
                         self._rates[data.name] = (data.egress_bps, data.ingress_bps)
+                        self._interfaces[data.name] = {
+                            endpoint(data.name, link.interface): (link.egress_bps, link.ingress_bps)
+                            for link in data.links
+                        }
                 case Gap():
                     self._missed += data.last - data.first + 1
         if self._first is None:
@@ -131,6 +140,7 @@ class _Reader:
             seconds=self._last - self._first,
             runs=tuple(self._runs),
             rates=self._rates,
+            interfaces={name: links for name, links in self._interfaces.items() if links},
             policies=policies,
             options=known.policy_options or {},
             period=self._settings.period_seconds,

@@ -182,14 +182,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def with_fit(wanted: Request) -> Request:
-    """Returns the request with what only a simulation shows of a recording."""
+    """Returns the request with what only a simulation shows of a recording, with a bar on stderr at a terminal."""
     from simulator.compiling import prepare
     from simulator.sweep import recorded_request
+    from simulator.sweep.bars import Bars
 
     if wanted.followed is None or wanted.followed.why is not None:
         return wanted
     prepare(_say)
-    return replace(wanted, tasks=recorded_request.with_fit(wanted.tasks))
+    with Bars(["fit to the recording"]) as bars:
+        return replace(wanted, tasks=recorded_request.with_fit(wanted.tasks, lambda share: bars.show([share])))
 
 
 def simulate(wanted: Request, options: argparse.Namespace) -> list[Run]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,11 +58,14 @@ def recorded_limits(source: Recorded, asked: Limits, options: Namespace) -> Limi
     )
 
 
-def with_fit(tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """Returns the tasks with the seconds that the recorded jobs compute. The first task has the followed policy."""
+def with_fit(tasks: Sequence[Task], progress: Callable[[float], None]) -> tuple[Task, ...]:
+    """Returns the tasks with the seconds that the recorded jobs compute. The first task has the followed policy.
+
+    ``progress`` is told the share of the fit that is done.
+    """
     first = tasks[0]
     assert isinstance(first.source, Recorded)
-    source = fitted(first.source, make(first.policy, first.options), first.limits, network_of(first))
+    source = fitted(first.source, make(first.policy, first.options), first.limits, network_of(first), progress)
     return tuple(replace(task, source=source) for task in tasks)
 
 

@@ -63,14 +63,20 @@ def _bracket(
     jobs: list[SimJob] = []
     alive: list[Config] = list(configs)
     start = 0
-    for step, rung in enumerate(range(first, len(study.rungs))):
-        stage = f"{name}/rung{rung + 1}"
-        trials = [study.trial(c, rung, stage, start=start, arrival=arrival, after=after) for c in alive]
+    counts = _counts(len(configs), study.eta, len(study.rungs) - first)
+    for step, count in enumerate(counts):
+        alive = best(alive, start, count) if step else alive
+        rung = first + step
+        stage, left = f"{name}/rung{rung + 1}", len(counts) - 1 - step
+        trials = [
+            study.trial(c, rung, stage, start=start, arrival=arrival, after=after, rungs_left=left) for c in alive
+        ]
         jobs += trials
         after = tuple(trial.id for trial in trials)
         start = study.rungs[rung]
-        count = len(configs) // study.eta ** (step + 1)
-        if count < 1:
-            break
-        alive = best(alive, start, count)
     return jobs
+
+
+def _counts(configs: int, eta: int, rungs: int) -> list[int]:
+    """Trials of each rung of a bracket: at most so many rungs, and none without a trial."""
+    return [configs, *(count for step in range(1, rungs) if (count := configs // eta**step) >= 1)]

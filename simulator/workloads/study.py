@@ -42,7 +42,15 @@ class Study:
     port: int
 
     def trial(
-        self, config: Config, rung: int, stage: str, *, start: int = 0, arrival: float = 0.0, after: Sequence[str] = ()
+        self,
+        config: Config,
+        rung: int,
+        stage: str,
+        *,
+        start: int = 0,
+        arrival: float = 0.0,
+        after: Sequence[str] = (),
+        rungs_left: int | None = None,
     ) -> SimJob:
         """The job that takes a configuration from ``start`` iterations to the end of a rung."""
         end = self.rungs[rung]
@@ -53,6 +61,7 @@ class Study:
             iterations=end - start,
             after=tuple(after),
             stage=stage,
+            rungs_left=rungs_left,
             curve=config.curve[start:end],
             tasks=tasks(config.architecture, config.hosts, self.port + config.number),
             model=self.model,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,8 +16,12 @@ from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.visit import Visit
 from tests.support.controller.api.roles_yard import RolesYard
 from tests.support.controller.cli.console_process import Console
+from tests.support.paths import ROOT
 
 expect.set_options(timeout=20_000)
+
+PICTURES = ROOT / "results" / "browser"
+"""Each test leaves a picture of its last pages here, for whoever changes the console to look at."""
 
 Visits = Callable[..., Visit]
 
@@ -34,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def visits(browser: Browser) -> Iterator[Visits]:
+def visits(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visits]:
     """Begins a visit to a controller: with the token of the operator or of another name, where it asks for one."""
     begun: list[Visit] = []
 
@@ -44,4 +50,12 @@ def visits(browser: Browser) -> Iterator[Visits]:
         return begun[-1]
 
     yield visit
+    for number, one in enumerate(begun):
+        one.page.screenshot(path=PICTURES / f"{_file_name(request.node.nodeid)}-{number}.png")
     assert [fault for one in begun for fault in one.end()] == []
+
+
+def _file_name(test: str) -> str:
+    """Returns a name for the files of a test, which may have long parameters."""
+    readable = re.sub(r"[^\w.-]+", "-", test.removeprefix("tests/browser/"))
+    return f"{readable[:100]}-{zlib.crc32(test.encode()):08x}"

@@ -10,6 +10,7 @@ from tests.support.browser.axe import findings
 from tests.support.browser.cluster import Cluster
 from tests.support.browser.pages import PAGES
 from tests.support.browser.visit import PHONE, WIDE
+from tests.support.controller.api.cases import spec
 
 SIZES = {"wide": WIDE, "phone": PHONE}
 
@@ -67,6 +68,31 @@ def test_no_page_is_wider_than_a_phone(visits: Visits, cluster: Cluster, size: V
         if width > size["width"]:
             wide[address] = width
     assert wide == {}
+
+
+def test_the_longest_name_has_room_on_a_phone_and_in_the_audit(visits: Visits, cluster: Cluster) -> None:
+    name = "x" * 63
+    try:
+        assert cluster.call("PUT", f"/v1/jobs/{name}", spec(5100)).ok
+        visit = visits(cluster, size=PHONE)
+        for address, heading in {"": "Overview", "plan": "Plan", f"jobs/{name}": f"Job {name}"}.items():
+            page = visit.go(address, heading)
+            expect(page.get_by_text(name).first).to_be_visible()
+            _settled(page)
+            assert page.evaluate("() => document.scrollingElement.scrollWidth") <= PHONE["width"], heading
+        audit = visits(cluster).go("events", "Events and audit").get_by_role("group", name="audit, the newest first")
+        expect(audit).to_contain_text(name)
+        assert audit.evaluate("(box) => box.scrollWidth - box.clientWidth") == 0
+    finally:
+        cluster.call("DELETE", f"/v1/jobs/{name}")
+
+
+@pytest.mark.parametrize("width", [340, 390, 560, 760, 900, 1280])
+def test_the_names_in_the_graph_can_be_read(visits: Visits, cluster: Cluster, width: int) -> None:
+    page = visits(cluster, size=ViewportSize(width=width, height=800)).go("network", "Network")
+    expect(page.locator("svg.graph")).to_be_visible()
+    _settled(page)
+    assert 0.7 <= page.locator("svg.graph").evaluate("(graph) => graph.getScreenCTM().a") <= 1.4
 
 
 def test_the_theme_is_that_of_the_system_until_another_is_chosen(visits: Visits, cluster: Cluster) -> None:

@@ -25,17 +25,25 @@ def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
+def moves_under(cluster: Cluster, policy: str) -> list[str]:
+    """Returns which jobs would wait less or longer under a policy, as the API says."""
+    there = cluster.call("GET", f"/v1/plan?policy={policy}").json()
+    waits = [{job: wait["seconds_before"] + wait["seconds_beside"] for job, wait in plan["waits"].items()}
+             for plan in (there, there["in_force"])]  # fmt: skip
+    changes = {job: seconds - waits[1][job] for job, seconds in waits[0].items()}
+    assert max(changes.values()) > 0, "who went first shares now, and waits longer"
+    return [f"{job} waits {'less' if by < 0 else 'longer'}" for job, by in changes.items() if abs(by) > 0.05]
+
+
 def test_what_another_policy_would_change_is_shown_before_it_does(visits: Visits, changing: Cluster) -> None:
     page = visits(changing).go("settings", "Settings")
-    there = changing.call("GET", "/v1/plan?policy=fifo").json()["classes"]
-    here = changing.plan()["classes"]
-    moves = [f"{job}: class {here[job]} → {there[job]}" for job in here if here[job] != there[job]]
-    page.get_by_label("Policy").select_option("fifo")
+    moves = moves_under(changing, "fair")
+    page.get_by_label("Policy").select_option("fair")
     page.get_by_label("Period in seconds").fill("2")
     dialog = _press(page, "Show what would change", "Change the settings?")
-    expect(dialog).to_contain_text("policy: sincronia → fifo")
+    expect(dialog).to_contain_text("policy: sincronia → fair")
     expect(dialog).to_contain_text("period: 1 s → 2 s")
-    expect(dialog).to_contain_text(f"{len(moves)} jobs would have another class")
+    expect(dialog).to_contain_text(f"{len(moves)} jobs would wait less or longer")
     assert sorted(dialog.get_by_role("listitem").all_inner_texts()[2:]) == sorted(moves)
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
@@ -44,9 +52,9 @@ def test_what_another_policy_would_change_is_shown_before_it_does(visits: Visits
     dialog.get_by_role("button", name="Change").click()
     expect(page.get_by_role("status").filter(has_text="Done.")).to_be_visible()
     settings = changing.call("GET", "/v1/settings").json()
-    assert (settings["policy"], settings["period_seconds"]) == ("fifo", 2.0)
-    expect(fact(part(page, "In force"), "Policy")).to_contain_text("fifo")
-    expect(page.locator(".signs")).to_contain_text("fifo")
+    assert (settings["policy"], settings["period_seconds"]) == ("fair", 2.0)
+    expect(fact(part(page, "In force"), "Policy")).to_contain_text("fair")
+    expect(page.locator(".signs")).to_contain_text("fair")
     changing.call("PATCH", "/v1/settings", {"policy": "sincronia", "period_seconds": 1.0})
 
 
@@ -112,13 +120,40 @@ def test_what_a_job_declares_anew_is_shown_and_its_page_says_when_it_has_ended(
     visit.go("jobs/anew", "Job anew")
     expect(part(page, "Why it waits").get_by_role("status")).to_be_visible()
     changing.report(2, "anew", ended=True)
-    expect(part(page, "Why it waits")).to_contain_text("The job is ended: it is not in the plan.")
+    expect(part(page, "It waits no more")).to_contain_text("The job is ended: it is not in the plan.")
     changing.call("DELETE", "/v1/jobs/anew")
     expect(page.get_by_text("There is no job anew now.")).to_be_visible()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(REFRESH_MS)
     assert [url for url in asked if "anew" in url] == []
+
+
+def test_what_is_tried_is_renewed_with_the_answer_above_it(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("jobs/vision-large", "Job vision-large")
+    helps = part(page, "What would help")
+    helps.get_by_role("button", name="Try weights 2 and 4").click()
+    outcome = helps.get_by_role("status")
+    expect(outcome).to_contain_text("as the answer above. Both are renewed")
+    before = outcome.inner_text()
+    changing.call("PUT", "/v1/jobs/newcomer", spec(5103, demand=[{"src": "h2", "dst": "h1", "bytes": 2e6}]))
+    longer = re.compile(r"As it is .weight 1.: it waits 2\.3\ss at most")
+    expect(outcome.get_by_role("listitem").first).to_contain_text(longer, timeout=3 * REFRESH_MS)
+    assert _plan_of(outcome.inner_text()) > _plan_of(before)
+    # Both are read in one turn of the browser.
+    above, tried = page.evaluate("() => ['.answer', '.outcome'].map((one) => document.querySelector(one).innerText)")
+    (until,) = re.findall(r"so all is served after ([\d.]+)\ss at most", above)
+    assert f"Served after {until}\u00a0s at most." in tried
+    changing.call("DELETE", "/v1/jobs/newcomer")
+    helps.get_by_role("button", name="Close").click()
+    expect(outcome).to_have_count(0)
+    expect(part(page, "Why it waits").get_by_role("status")).not_to_contain_text("newcomer")
+
+
+def _plan_of(text: str) -> int:
+    """Returns the number of the plan that an outcome is of."""
+    (number,) = re.findall(r"Of plan (\d+), made at", text)
+    return int(number)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

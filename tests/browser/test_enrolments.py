@@ -51,6 +51,22 @@ def row(page: Page, host: str) -> Locator:
     return rows(page, TABLE).filter(has_text=re.compile(f"^{host}"))
 
 
+def test_an_operator_sees_every_interface_of_a_host_that_asks(visits: Visits, yard: RolesYard) -> None:
+    page = visits(yard).go("hosts", "Hosts")
+    links = [
+        {"interface": f"eth{n}", "addresses": [f"10.{n}.0.7", f"fd00:{n + 1}::7"], "mac": f"02:00:00:00:0{n}:07"}
+        for n in (0, 1)
+    ]
+    ask(yard, 7, interface="eth0", links=links)
+    expect(row(page, "h7")).to_contain_text("10.0.0.7, 2 interfaces")
+    row(page, "h7").get_by_role("button", name="Approve h7").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("10.1.0.7, fd00:2::7; MAC address 02:00:00:00:01:07")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(part(page, "Ask to be added")).to_contain_text("h7 is approved.")
+    expect(rows(page, "hosts").filter(has_text=re.compile("^h7"))).to_contain_text("10.0.0.7, 2 interfaces")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_operator_sees_who_asks_and_approves(visits: Visits, yard: RolesYard, scheme: str) -> None:
     visit = visits(yard, scheme=scheme)

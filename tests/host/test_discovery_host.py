@@ -60,6 +60,19 @@ def groups() -> Iterator[Path]:
     place.rmdir()
 
 
+def saved() -> str:
+    """Returns the packet filter's rules, whichever variant of iptables the agent uses here."""
+    command = "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+
+
+def tunnel_ports(controller: Controller) -> list[int]:
+    """Returns the UDP ports of h1's tunnels, as the controller knows them."""
+    hosts = controller.call("GET", "/v1/status").json()["hosts"]
+    ports: list[int] = next(host for host in hosts if host["name"] == "h1")["tunnel_ports"]
+    return ports
+
+
 def job_in(group: Path) -> JobProcess:
     """A job's process that is in a cgroup from its beginning."""
     group.mkdir(parents=True, exist_ok=True)
@@ -276,9 +289,15 @@ def test_a_container_with_a_network_namespace_of_its_own_is_followed_and_marked(
             wait_until(
                 lambda: job.do("tos") == DSCPS[0] << 2, what="marked there, where no filter of the host's sees it"
             )
+            # A tunnel that comes gets rules for what the container sends by it, and the controller is told.
+            ip("link", "add", f"tun{mark}", "type", "vxlan", "id", "7", "dstport", "4789", "local", H1)
+            wait_until(lambda: "0xac1e0002" in saved(), what="a rule for the container's address")
+            wait_until(lambda: tunnel_ports(controller) == [4789], what="the tunnel at the controller")
             agent.job("boxed", cgroup=f"/{groups.name}/nowhere")
             wait_until(lambda: job.do("tos") == 0, what="and put back when it is the job's no more")
+            wait_until(lambda: "0xac1e0002" not in saved() and not tunnel_ports(controller), what="no rule any more")
     finally:
+        subprocess.run(["ip", "link", "del", f"tun{mark}"], check=False, capture_output=True)
         subprocess.run(["ip", "netns", "del", name], check=False)
 
 

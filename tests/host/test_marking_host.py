@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.support.host.two_hosts import RECEIVER, two_hosts
 
@@ -44,8 +45,9 @@ def _works(variant: str) -> bool:
 def test_marks_arrive_are_counted_and_are_taken_away() -> None:
     variants = [variant for variant in ("iptables-legacy", "iptables-nft") if _works(variant)]
     assert variants, "neither variant of iptables works in this kernel"
-    for variant in variants:
-        _cases(variant)
+    # Beside each other, because for most of the time they wait.
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(_cases, variants))
 
 
 def _cases(variant: str) -> None:
@@ -78,7 +80,7 @@ def _cases(variant: str) -> None:
                 cases.stdin.write("\n")
                 cases.stdin.flush()
             assert line == "done", f"{variant} after {steps}: {cases.stderr.read()}"
-            assert len(steps) == 12
+            assert len(steps) == 14
         finally:
             peer.kill()
             cases.kill()

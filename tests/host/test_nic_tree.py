@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.model import CLASS_DSCP
+from controller.code_points import POOL_2
 from host_reporter.nic.interface import htb_tree
 from tests.support.host.two_hosts import RECEIVER, TwoHosts, two_hosts
 
@@ -22,7 +22,7 @@ START, STOP = 0.8, 3.3
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[TwoHosts]:
     with two_hosts() as made:
-        tree = htb_tree(made.interface, RATE_BPS, CLASS_DSCP[:7], CLASS_FLOOR, OTHER_FLOOR)
+        tree = htb_tree(made.interface, RATE_BPS, POOL_2, CLASS_FLOOR, OTHER_FLOOR)
         done = made.run(made.sender, "tc", "-batch", "-", text="\n".join(tree) + "\n")
         assert done.returncode == 0, done.stderr
         assert "quantum" not in done.stderr, "the kernel warns of a quantum that does not fit"
@@ -34,7 +34,7 @@ def _bps(count: int) -> float:
 
 
 def test_a_higher_class_goes_first(hosts: TwoHosts) -> None:
-    with hosts.bytes_by_port({7001: CLASS_DSCP[0], 7002: CLASS_DSCP[3]}, start=START, stop=STOP) as run:
+    with hosts.bytes_by_port({7001: POOL_2.classes[0], 7002: POOL_2.classes[3]}, start=START, stop=STOP) as run:
         got = run.result()
     assert got[7001] >= 20 * got[7002], f"ratio {got[7001] / max(got[7002], 1):.1f}"
     assert _bps(got[7002]) >= 0.5 * CLASS_FLOOR * RATE_BPS, "the floor of the lower class"
@@ -42,7 +42,7 @@ def test_a_higher_class_goes_first(hosts: TwoHosts) -> None:
 
 
 def test_other_traffic_keeps_its_floor(hosts: TwoHosts) -> None:
-    with hosts.bytes_by_port({7003: CLASS_DSCP[0], 7004: 0}, start=START, stop=STOP) as run:
+    with hosts.bytes_by_port({7003: POOL_2.classes[0], 7004: 0}, start=START, stop=STOP) as run:
         got = run.result()
     assert _bps(got[7004]) >= 0.08 * RATE_BPS
     assert _bps(got[7004]) < 0.15 * RATE_BPS, "a floor, not a share"
@@ -51,7 +51,7 @@ def test_other_traffic_keeps_its_floor(hosts: TwoHosts) -> None:
 @pytest.mark.parametrize(("bulk", "most_ms"), [(0, 50.0), (1, 250.0)], ids=["alone", "behind-bulk"])
 def test_a_ping_stays_short_when_every_class_is_full(hosts: TwoHosts, bulk: int, most_ms: float) -> None:
     """Seven classes full of bulk TCP; the ping is other traffic, alone in its leaf or behind bulk of its own kind."""
-    flows = {7010 + k: CLASS_DSCP[k] for k in range(7)} | {7020 + n: 0 for n in range(bulk)}
+    flows = {7010 + k: POOL_2.classes[k] for k in range(7)} | {7020 + n: 0 for n in range(bulk)}
     with hosts.bytes_by_port(flows, start=START, stop=STOP) as run:
         ping = hosts.run(hosts.sender, "ping", "-n", "-i", "0.01", "-w", "3", RECEIVER)
         got = run.result()
@@ -65,9 +65,9 @@ def test_bulk_reaches_the_rate_though_an_offloaded_packet_is_many_times_the_burs
     """A NIC's limits of offload are not the agent's to change, so a packet may stand for 64 KB."""
     rate_bps = 10e6
     with two_hosts() as slow:
-        tree = htb_tree(slow.interface, rate_bps, CLASS_DSCP[:7], CLASS_FLOOR, OTHER_FLOOR)
+        tree = htb_tree(slow.interface, rate_bps, POOL_2, CLASS_FLOOR, OTHER_FLOOR)
         assert slow.run(slow.sender, "tc", "-batch", "-", text="\n".join(tree) + "\n").returncode == 0
-        with slow.bytes_by_port({7030: CLASS_DSCP[0]}, start=START, stop=STOP) as run:
+        with slow.bytes_by_port({7030: POOL_2.classes[0]}, start=START, stop=STOP) as run:
             (received,) = run.result().values()
     # Ethernet, IP and TCP headers take 4.4 % of a full packet.
     assert 0.95 * rate_bps < _bps(received) * 1514 / 1448 < 1.05 * rate_bps
@@ -76,7 +76,7 @@ def test_bulk_reaches_the_rate_though_an_offloaded_packet_is_many_times_the_burs
 def test_the_agent_makes_the_tree_and_takes_it_away() -> None:
     """``Nic`` in the sender's namespace: made anew for another plan, adopted if it was there, a foreign one kept."""
     with two_hosts() as made:
-        for case in ("made", "left_behind", "killed", "adopted", "foreign"):
+        for case in ("made", "reordered", "renumbered", "left_behind", "killed", "adopted", "foreign"):
             program = f"from tests.support.host.nic_cases import {case}; {case}({made.interface!r})"
             done = made.run(made.sender, sys.executable, "-c", program)
             assert done.returncode == 0, f"{case}: {done.stderr}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,19 @@ from host_reporter.marking.iptables_tool import IptablesTool
 from tests.support.host.repaired import Host, marked, plan, sh, variants, walked
 
 VARIANTS = variants()
+
+SELECTORS: dict[str, Any] = {"class_dscp": (56, 48, 40), "acknowledgement_dscp": None, "exclusive_dscp": ()}
+ECT = 0b10
+"""Says that a sender knows of congestion notification (ECT(0), RFC 3168)."""
+_DATAGRAM = """
+import os, socket, sys
+for place in sys.argv[3:]:
+    with open(place, "w") as file:
+        file.write(str(os.getpid()))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(sys.argv[2]))
+    sender.sendto(b"x", ("127.0.0.1", int(sys.argv[1])))
+"""
 
 OTHER = {"c": 5003, "d": 5004, "e": 5005}
 
@@ -251,13 +266,47 @@ def test_a_flush_in_the_middle_of_a_change_is_not_taken_for_a_kernel_without_cgr
     host.iptables("-A FORWARD -m comment --comment others")
 
 
-def test_a_cgroup_that_is_removed_and_made_again_is_matched_again(host: Host, group: Path) -> None:
+def arrives_with(dscp: int, group: Path | None = None) -> int:
+    """The TOS byte of a datagram that a program, in a cgroup or in none of a job's, sends with a DSCP and ECT(0)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        place = [] if group is None else [str(group / "cgroup.procs")]
+        port = receiver.getsockname()[1]
+        subprocess.run([sys.executable, "-S", "-c", _DATAGRAM, str(port), str(dscp << 2 | ECT), *place], check=True)
+        _, ((_, _, tos),), _, _ = receiver.recvmsg(16, socket.CMSG_SPACE(1))
+    return tos[0]
+
+
+def test_other_programs_dscps_are_cleared_only_in_what_a_jobs_cgroup_sends(host: Host, group: Path) -> None:
+    sh("ip link set lo up")
     host.enforcement.set_sources(in_group(group))
-    host.apply(whole_job(1, p=5009))
+    host.apply(whole_job(1, 48, p=5009).model_copy(update=SELECTORS))
+    for dscp, cleared in ((48, 0), (56, 0), (59, 59), (46, 46)):
+        assert arrives_with(dscp) == dscp << 2 | ECT
+        assert arrives_with(dscp, group) == cleared << 2 | ECT
+    said = changed_and_put_back(host, lambda: host.iptables("-F TRAINYARD-JOBS"))
+    assert "all rules of chain TRAINYARD-JOBS (3) were gone" in said
+    # The next plan has DSCPs that are nobody else's.
+    host.apply(whole_job(2, p=5009))
+    for dscp, cleared in ((59, 0), (48, 48)):
+        assert arrives_with(dscp) == arrives_with(dscp, group) == cleared << 2 | ECT
+    host.forget()
+    host.enforcement.reconcile()
+    assert not host.said()
+
+
+@pytest.mark.parametrize("dscps", [{}, SELECTORS], ids=["pool-2", "class-selectors"])
+def test_a_cgroup_that_is_removed_and_made_again_is_matched_again(
+    host: Host, group: Path, dscps: dict[str, Any]
+) -> None:
+    host.enforcement.set_sources(in_group(group))
+    host.apply(whole_job(1, p=5009).model_copy(update=dscps))
     group.rmdir()
     # Nobody has told the enforcement yet. The older iptables can change nothing while a rule has a cgroup that is gone.
-    host.apply(whole_job(2, 51, p=5009))
-    host.apply(whole_job(3, 51, p=5010))
+    host.apply(whole_job(2, 51, p=5009).model_copy(update=dscps))
+    host.apply(whole_job(3, 51, p=5010).model_copy(update=dscps))
     assert "5010" in str(walked(host.saved()))
     assert not host.said("connections that are found")
     assert host.marker is not None

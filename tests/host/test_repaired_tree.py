@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.code_points import POOL_2
 from evaluation.bench.support.hosts.own_namespace import own_namespace
 from host_reporter.nic.errors import NicError
-from host_reporter.nic.tensorlights import Server
-from host_reporter.nic.tensorlights_nic import TensorLightsNic
+from host_reporter.nic.tensorlights.bands import Server, Sharing
+from host_reporter.nic.tensorlights.nic import TensorLightsNic
 from host_reporter.nic.tree import htb_tree
 from host_reporter.notices import Notices
 from host_reporter.repairs import Repairs
@@ -57,8 +58,8 @@ def shown() -> tuple[list[str], ...]:
             f"tc filter add {ROOT} protocol ip prio 3 handle 800::3b u32 match ip tos 0x04 0xfc flowid 7472:10",
             "the filter for DSCP 59 was gone; the filter for DSCP 1 was not the agent's",
         ),
-        (f"tc qdisc del dev {NIC} root", "all 16 parts of the tree were gone"),
-        (f"ip link del {NIC}; ip link add ty3 type veth peer name ty4; PUT", "all 16 parts of the tree were gone"),
+        (f"tc qdisc del dev {NIC} root", "all 33 parts of the tree were gone"),
+        (f"ip link del {NIC}; ip link add ty3 type veth peer name ty4; PUT", "all 33 parts of the tree were gone"),
         (f"tc filter del {ROOT}; tc class del dev {NIC} classid 7472:11", "class 7472:11, the queue of class 7472:11,"),
         (f"tc class del dev {NIC} classid 7472:fffe", "class 7472:fffe was gone"),
         (
@@ -185,19 +186,29 @@ def filters_of(root: str) -> list[str]:
     return [line for line in shown()[2] if f"parent {root}:" in line and re.search("pref [12] ", line)]
 
 
-def put_back_and_said_once(root: str, command: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    nic = TensorLightsNic(NIC, 1e7)
+def inside() -> list[tuple[str, str]]:
+    """The leaf and the port of each filter inside the first two bands."""
+    text = "".join(sh(f"tc filter show dev {NIC} parent {tree}: || true") for tree in ("6700", "6701"))
+    return sorted(re.findall(r"flowid (\S+)(?:(?!flowid).)*?match (\S+) at 20", text, re.S))
+
+
+def put_back_and_said_once(
+    root: str, command: str, words: str, caplog: pytest.LogCaptureFixture, sharing: Sharing = "shared"
+) -> None:
+    nic = TensorLightsNic(NIC, 1e7, sharing)
     repairs = Repairs(f"the traffic control of {NIC}", Notices(logging.getLogger("agent")))
     assert nic.serve(SERVERS, None)
-    before, filters = shown(), filters_of(root)
+    before, filters, inner = shown(), filters_of(root), inside()
+    assert len(inner) == (len(SERVERS) if sharing == "each" else 0)
     found = re.search(
         r"fh ([0-9a-f]+::[0-9a-f]+) (?:(?!fh ).)*?match 1bbd0000/ffff0000 at 20", sh(f"tc filter show dev {NIC}"), re.S
     )
     assert found is not None
     sh(command.replace("NIC", NIC).replace("ROOT", root).replace("HANDLE", found[1]))
-    assert shown() != before
+    assert (shown(), inside()) != (before, inner)
     for _ in range(3):
         repairs.look(nic)
+    assert inside() == inner
     assert shown()[:2] == before[:2]
     assert filters_of(root) == filters
     (said,) = [record.getMessage() for record in caplog.records if "somebody else has changed" in record.getMessage()]
@@ -232,5 +243,53 @@ def test_tensorlights_bands_are_put_back_and_said_once(
 def test_so_are_those_in_the_testbeds_tree(caplog: pytest.LogCaptureFixture, command: str, words: str) -> None:
     with own_namespace():
         make_interface()
-        sh("tc -batch -", "\n".join(htb_tree(NIC, 1e7, (59, 51), 0.01, 0.1)) + "\n")
+        sh("tc -batch -", "\n".join(htb_tree(NIC, 1e7, POOL_2.first(2), 0.01, 0.1)) + "\n")
         put_back_and_said_once("7472", command, words, caplog)
+
+
+PLACES = [
+    ("tc filter del dev NIC parent ROOT:", "the filter for port 7101, the filter for port 7102"),
+    ("tc filter del dev NIC parent 6700:", "the filter for port 7101 in 6700: was gone"),
+    (
+        "tc filter add dev NIC parent 6701: protocol ip prio 1 u32 match ip sport 9 0xffff flowid 6701:1000",
+        "the filter for port 9 in 6701: was not the agent's",
+    ),
+    ("tc class change dev NIC parent 6701: classid 6701:1 htb rate 1mbit", "class 6701:1 was changed"),
+    ("tc class change dev NIC parent 6700:1 classid 6700:1000 htb rate 1mbit", "class 6700:1000 was changed"),
+    ("tc qdisc replace dev NIC parent 6700:1000 handle 99: pfifo limit 3", "the queue of class 6700:1000 was changed"),
+    ("tc qdisc replace dev NIC parent ROOT:1700 handle 99: pfifo limit 3", "the queue of class ROOT:1700 was changed"),
+    ("tc qdisc del dev NIC parent ROOT:1701", "class 6701:1000, the queue of class 6701:1000 and 1 more were gone"),
+    ("tc class change dev NIC parent ROOT:1 classid ROOT:1700 htb rate 1mbit", "class ROOT:1700 was changed"),
+]
+
+
+@pytest.mark.parametrize(("command", "words"), [*PLACES, OWN[0]])
+def test_so_are_bands_with_trees_inside(caplog: pytest.LogCaptureFixture, command: str, words: str) -> None:
+    with own_namespace():
+        make_interface()
+        put_back_and_said_once("7473", command, words, caplog, "each")
+
+
+@pytest.mark.parametrize(("command", "words"), PLACES)
+def test_so_are_those_in_the_testbeds_tree_too(caplog: pytest.LogCaptureFixture, command: str, words: str) -> None:
+    with own_namespace():
+        make_interface()
+        sh("tc -batch -", "\n".join(htb_tree(NIC, 1e7, POOL_2.first(2), 0.01, 0.1)) + "\n")
+        put_back_and_said_once("7472", command, words, caplog, "each")
+
+
+def test_a_tree_inside_that_cannot_be_mended_is_said_and_made_anew() -> None:
+    with own_namespace():
+        make_interface()
+        before = shown()
+        nic = TensorLightsNic(NIC, 1e7, "each")
+        assert nic.serve(SERVERS, None)
+        ours = shown(), inside()
+        sh(f"tc qdisc del dev {NIC} parent 7473:1700")
+        sh(f"tc qdisc add dev {NIC} parent 7473:1700 handle 6700: htb default 77")
+        with pytest.raises(NicError, match="refused"):
+            nic.put_back()
+        assert nic.remove()
+        assert shown() == before
+        assert nic.serve(SERVERS, None)
+        assert (shown(), inside()) == ours

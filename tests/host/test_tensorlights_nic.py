@@ -11,117 +11,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from controller.model import CLASS_DSCP
+from controller.code_points import POOL_2
 from evaluation.bench.support.waiting import wait_until
-from evaluation.tensorlights.workload import experiment
+from evaluation.tensorlights.groups import TOGETHER, Group
 from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
+from tests.support.host.tensorlights_agent import HOST, RATE_BPS, Agent, leaves, tc, whole
 from tests.support.host.tensorlights_traffic import fan_out
-from tests.support.host.two_hosts import TwoHosts, two_hosts
+from tests.support.host.two_hosts import TwoHosts
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import nic_queues
 from topologies.limits import OTHER_FLOOR
-from topologies.trainer import barriers
+from topologies.trainer.barriers import files
+from topologies.trainer.barriers.waits import waits
 from topologies.trainer.results import done_file, read_result
-
-RATE_BPS = 5e6
-HOST = "h1"
-PATIENCE_SECONDS = 20.0
-
-
-@dataclass
-class Agent:
-    """``host-reporter`` in the sender's namespace, without a controller; its log is ``log``."""
-
-    hosts: TwoHosts
-    folder: Path
-    process: subprocess.Popen[bytes] = field(init=False)
-
-    def start(self, *arguments: str, nic: str = "tls-rr", through: tuple[str, ...] = ()) -> Agent:
-        (self.folder / "jobs").mkdir(exist_ok=True)
-        options = ["--nic", nic, "--interface", self.hosts.interface, "--rate-bps", f"{RATE_BPS:.0f}", "--host", HOST]
-        options += ["--jobs-dir", str(self.folder / "jobs"), "--progress-dir", str(self.folder / "progress")]
-        command = [*through, sys.executable, "-m", "host_reporter.agent", *options, *arguments]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.hosts.command(self.hosts.sender, *command), stderr=log)
-        return self
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "agent.log"
-
-    def says(self, words: str) -> bool:
-        return words in " ".join(self.log.read_text().split())
-
-    def job(self, name: str, port: int, *, size: float = 1e6, arrival: float = 1.0, host: str = HOST) -> None:
-        workers = ("w1", "w2")
-        spec = {
-            "tasks": [{"role": "ps", "host": host, "port": port}, *({"role": "worker", "host": w} for w in workers)],
-            "demand": [{"src": host, "dst": w, "bytes": size} for w in workers],
-            "arrival": arrival,
-        }
-        part = self.folder / "part"
-        part.write_text(json.dumps({"id": name, "spec": spec}))
-        part.replace(self.folder / "jobs" / f"{name}.json")
-
-    def end_job(self, name: str) -> None:
-        (self.folder / "jobs" / f"{name}.json").unlink()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        assert self.process.wait(PATIENCE_SECONDS) == 0, self.log.read_text()
-
-    def children(self) -> list[int]:
-        found = []
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                if int(path.read_text().rpartition(")")[2].split()[1]) == self.process.pid:
-                    found.append(int(path.parent.name))
-        return found
-
-
-@pytest.fixture
-def hosts() -> Iterator[TwoHosts]:
-    with two_hosts() as made:
-        yield made
-
-
-@pytest.fixture
-def agent(hosts: TwoHosts, tmp_path: Path) -> Iterator[Agent]:
-    made = Agent(hosts, tmp_path)
-    yield made
-    with contextlib.suppress(AttributeError):
-        made.process.kill()
-        made.process.wait()
-
-
-def tc(hosts: TwoHosts, *words: str) -> str:
-    done = hosts.run(hosts.sender, "tc", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def whole(hosts: TwoHosts) -> tuple[list[str], ...]:
-    """All that the interface has: qdiscs, classes, filters, in an order of their own."""
-    shown = (tc(hosts, what, "show", "dev", hosts.interface) for what in ("qdisc", "class", "filter"))
-    return tuple(
-        sorted(re.sub(r"direct_packets_stat \d+ ", "", line.rstrip()) for line in text.splitlines()) for text in shown
-    )
-
-
-def leaves(hosts: TwoHosts) -> dict[int, str]:
-    """The leaf of each server's port, by the kernel's own account."""
-    text = tc(hosts, "filter", "show", "dev", hosts.interface)
-    found = re.findall(
-        r"flowid [0-9a-f]+:([0-9a-f]+)(?:(?!flowid).)*?match ([0-9a-f]{4})0000/ffff0000 at 20", text, re.S
-    )
-    return {int(port, 16): leaf for leaf, port in found}
 
 
 def differ(hosts: TwoHosts, before: dict[int, str]) -> bool:
@@ -225,8 +132,9 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     agent.process.wait()
     assert len(leaves(hosts)) == 2
     if then == "plan":
-        program = f"from host_reporter.nic.interface import Nic; nic = Nic({hosts.interface!r}, None); "
-        program += "nic.apply(5e6, (8, 16), 0.01, 0.1); assert nic._look().root.major == 0x7472; nic.remove()"
+        program = "from controller.code_points import POOL_2; from host_reporter.nic.interface import Nic; "
+        program += f"nic = Nic({hosts.interface!r}, None); "
+        program += "nic.apply(5e6, POOL_2, 0.01, 0.1); assert nic._look().root.major == 0x7472; nic.remove()"
         done = hosts.run(hosts.sender, sys.executable, "-c", program)
         assert done.returncode == 0, done.stderr
         assert whole(hosts) == before
@@ -292,7 +200,7 @@ def test_somebody_elses_qdisc_is_left_alone_and_said_once(hosts: TwoHosts, agent
 
 def test_in_the_agents_own_tree_it_is_a_guest(hosts: TwoHosts, agent: Agent) -> None:
     """As on the testbed, where a tree by DSCP limits each interface."""
-    tree = "\n".join(htb_tree(hosts.interface, RATE_BPS, CLASS_DSCP, 0.01, 0.1)) + "\n"
+    tree = "\n".join(htb_tree(hosts.interface, RATE_BPS, POOL_2, 0.01, 0.1)) + "\n"
     assert hosts.run(hosts.sender, "tc", "-batch", "-", text=tree).returncode == 0
     before = whole(hosts)
     agent.start(nic="tls-one")
@@ -343,7 +251,9 @@ def test_the_testbeds_trainers_get_their_bands_by_their_own_job_files(hosts: Two
     wait_until(lambda: whole(hosts) == before)
     for name in ("early", "late"):
         assert read_result(done_file(trained, name)).jct is not None
-        found = barriers.read(trained, name, 1)
+        moments = files.read(trained, name, 1)
+        assert moments is not None
+        found = waits(moments.workers, moments.server, 0.6)
         assert found is not None
         assert found.mean_seconds == 0.0, "one worker waits for nobody"
     agent.stop()
@@ -356,11 +266,12 @@ def test_an_experiments_own_queues_are_there_for_an_arm(hosts: TwoHosts) -> None
         "link set h1-eth0 up",
     ):
         assert hosts.run(hosts.sender, "ip", *words.split()).returncode == 0
-    tree = "\n".join(htb_tree("h1-eth0", RATE_BPS, CLASS_DSCP, 0.01, OTHER_FLOOR)) + "\n"
+    tree = "\n".join(htb_tree("h1-eth0", RATE_BPS, POOL_2, 0.01, OTHER_FLOOR)) + "\n"
     assert hosts.run(hosts.sender, "tc", "-batch", "-", text=tree).returncode == 0
 
     class Emulated:
-        hosts = ("h1",)
+        def plugs(self) -> list[SimpleNamespace]:
+            return [SimpleNamespace(host="h1", interface="h1-eth0")]
 
         def run(self, _host: str, command: list[str], *, timeout: float = 60.0) -> str:
             done = hosts.run(hosts.sender, *command)
@@ -369,7 +280,7 @@ def test_an_experiments_own_queues_are_there_for_an_arm(hosts: TwoHosts) -> None
 
     shown = functools.partial(tc, hosts, "qdisc", "show", "dev", "h1-eth0")
     before = shown()
-    wanted = experiment(1, 1, 8).model_copy(update={"link_bps": RATE_BPS})
+    wanted = Group(TOGETHER, 1).experiment().model_copy(update={"link_bps": RATE_BPS})
     with nic_queues.as_wanted(Emulated(), wanted):
         limits = re.findall(r"bfifo (\w+): parent \S+ limit (\w+)", shown())
         assert {handle for handle, limit in limits if limit == "16Mb"} == {"7510", "751f"}
@@ -389,7 +300,7 @@ def test_where_tc_refuses_the_agent_says_so_and_goes_on(hosts: TwoHosts, agent: 
 
 
 def test_an_interface_that_is_not_there_or_goes_is_said(hosts: TwoHosts, agent: Agent) -> None:
-    agent.start("--interface", "nosuch0", "--rotate-seconds", "1")
+    agent.start("--rotate-seconds", "1", interface="nosuch0")
     agent.job("a", 7101)
     agent.job("b", 7102)
     wait_until(lambda: agent.says("there is no interface nosuch0"))

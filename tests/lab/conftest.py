@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS
-from tests.support.lab.switch_fixtures import DPID, Bridge, Driver, free_port
+from tests.support.lab.switch_fixtures import DPID, Bridge, Driver
 from topologies import networks
 from topologies.box.datapath import kernel_problem
 from topologies.emulation import Emulation, emulate

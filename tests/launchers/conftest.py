@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.launchers import needs, torchrun
-from tests.support.launchers.containers import Containers
-from tests.support.launchers.network import launchers_namespace
-from tests.support.launchers.slurm import SlurmCluster
+from tests.support.launchers import torchrun
+from tests.support.launchers.containers.podman import Containers
+from tests.support.launchers.machine import needs
+from tests.support.launchers.machine.network import launchers_namespace
+from tests.support.launchers.slurm.cluster import SlurmCluster
 
 
 def _need(problem: str | None) -> None:

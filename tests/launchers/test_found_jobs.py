@@ -13,20 +13,20 @@ from typing import Self
 
 import pytest
 
-from tests.support.launchers.containers import Containers
-from tests.support.launchers.daemonset import DaemonSetJobs
-from tests.support.launchers.found_jobs import FoundJobs
+from tests.support.launchers.containers.daemonset import DaemonSetJobs
+from tests.support.launchers.containers.podman import Containers
+from tests.support.launchers.containers.running_pod import PODS, RunningPod
+from tests.support.launchers.jobs.found_jobs import FoundJobs
+from tests.support.launchers.jobs.training import HALF, ITERATIONS
+from tests.support.launchers.machine.users import User, root, somebody
 from tests.support.launchers.mpi import mpich, open_mpi
-from tests.support.launchers.running_pod import PODS, RunningPod
-from tests.support.launchers.slurm import SlurmCluster
+from tests.support.launchers.slurm.cluster import SlurmCluster
 from tests.support.launchers.torchrun import torchrun
-from tests.support.launchers.training import HALF, ITERATIONS
-from tests.support.launchers.users import User, root, somebody
 from tests.support.paths import SUPPORT
 
 OWN = secrets.token_hex(3)
 """A part of names that no other test of this machine uses now."""
-TRAINING = SUPPORT / "launchers" / "training.py"
+TRAINING = SUPPORT / "launchers" / "jobs" / "training.py"
 PYTHON = "/usr/bin/python3"
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.launchers.cgroups import hierarchies
-from tests.support.launchers.container_recording import CONTAINER, PODS, record_container, record_pod
-from tests.support.launchers.containers import Containers
-from tests.support.launchers.recording import Launch
-from tests.support.launchers.scenarios import MPI, TORCH, Batch, Direct
-from tests.support.launchers.users import User, root, somebody
+from tests.support.launchers.containers.pod_scenarios import PODS
+from tests.support.launchers.containers.podman import Containers
+from tests.support.launchers.machine.cgroups import hierarchies
+from tests.support.launchers.machine.users import User, root, somebody
+from tests.support.launchers.recording.containers import CONTAINER, record_container, record_pod
+from tests.support.launchers.recording.launch import Launch
+from tests.support.launchers.recording.scenarios import MPI, TORCH, Batch, Direct
 
 Process = dict[str, Any]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.launchers.jobs.reporting import RANKS
 from tests.support.launchers.mpi import mpich, open_mpi
-from tests.support.launchers.reporting import RANKS
-from tests.support.launchers.slurm import SlurmCluster
+from tests.support.launchers.slurm.cluster import SlurmCluster
 from tests.support.launchers.torchrun import torchrun
 from tests.support.paths import ROOT, SUPPORT
 
-PROGRAM = (sys.executable, str(SUPPORT / "launchers" / "reporting.py"))
+PROGRAM = (sys.executable, str(SUPPORT / "launchers" / "jobs" / "reporting.py"))
 NAMED = pytest.mark.parametrize("name", [(), ("ours",)], ids=["by the environment", "by a name"])
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.launchers.cgroups import is_version_2
-from tests.support.launchers.recording import Launch
-from tests.support.launchers.scenarios import SLURM, Batch, Direct
-from tests.support.launchers.slurm import SlurmCluster
-from tests.support.launchers.users import somebody
+from tests.support.launchers.machine.cgroups import is_version_2
+from tests.support.launchers.machine.users import somebody
+from tests.support.launchers.recording.launch import Launch
+from tests.support.launchers.recording.scenarios import SLURM, Batch, Direct
+from tests.support.launchers.slurm.cluster import SlurmCluster
 
 Process = dict[str, Any]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.launchers.slurm import SlurmCluster
-from tests.support.launchers.slurm_scripts import SCRIPTS, SHIPPED, copy
-from tests.support.launchers.users import User, somebody
+from tests.support.launchers.machine.users import User, somebody
+from tests.support.launchers.slurm.cluster import SlurmCluster
+from tests.support.launchers.slurm.scripts import SCRIPTS, SHIPPED, copy
 
 DAY = 24 * 3600
 

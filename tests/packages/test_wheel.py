@@ -17,7 +17,7 @@ import pytest
 import requests
 import yaml
 
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
@@ -149,7 +149,7 @@ def test_the_base_installation_names_the_extra_that_a_command_needs(
 
 def test_the_nic_extra_has_what_tensorlights_needs(wheel: Path, tmp_path: Path) -> None:
     environment = installed(wheel, tmp_path / "env", "nic")
-    done = environment.run("python", "-c", "import host_reporter.nic.traffic_control")
+    done = environment.run("python", "-c", "import host_reporter.nic.traffic_control.control")
     assert done.returncode == 0, done.stderr
 
 

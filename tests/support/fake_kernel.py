@@ -81,6 +81,7 @@ for experiment in request["experiments"]:
 result = {
     "datapath": "uml", "hosts": 13, "link_bps": 1e8, "queues": 8, "alone_seconds": alone, "arms": arms,
     "queue_proof": {"high_bps": 95e6, "low_bps": 1e6} if request["queue_proof"] else None,
+    "rails": request["experiments"][0]["rails"], "addresses": request["experiments"][0]["addresses"],
 }
 (results / "lab.json").write_text(json.dumps(result))
 (folder / "status").write_text("0")

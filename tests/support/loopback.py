@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
 
 
 def pair(server: socket.socket, source: str | None = None) -> tuple[socket.socket, socket.socket]:
@@ -25,6 +27,18 @@ def connections(count: int, *, address: str = "127.0.0.1") -> Iterator[tuple[soc
             for end in pair(server):
                 ends.append(stack.enter_context(end))
         yield server, ends
+
+
+def has_been_read(connection: socket.socket) -> bool:
+    """Returns whether the other end of a connection over IPv4 has read all that was sent."""
+    other, own = (_as_listed(*end) for end in (connection.getpeername(), connection.getsockname()))
+    ends = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines())
+    return any(fields[1:3] == [other, own] and fields[4].endswith(":00000000") for fields in ends)
+
+
+def _as_listed(address: str, port: int) -> str:
+    """Returns an end of a connection as the kernel lists it on a little-endian machine."""
+    return f"{int.from_bytes(IPv4Address(address).packed, 'little'):08X}:{port:04X}"
 
 
 def exchange(sender: socket.socket, receiver: socket.socket, count: int) -> None:

@@ -15,11 +15,13 @@ def key(name: str = "aten.mm.default", size: int = 8, dtype: str = "float32") ->
     return Call(name, (TensorSpec(dtype, (size, size)), TensorSpec(dtype, (size, size))), {}).key()
 
 
-def operator(phase: Phase = "forward", *, size: int = 8, family: str = "matmul", far: float = 0.0, **more) -> Operator:
+def operator(
+    phase: Phase = "forward", *, size: int = 8, family: str = "matmul", far: float = 0.0, **more: Any
+) -> Operator:
     name = more.pop("name", "aten.mm.default")
     return Operator(
         key=key(name, size, more.pop("dtype", "float32")), family=family, phase=phase, flops=more.pop("flops", 0.0),
-        bytes=more.pop("bytes", 0.0), far_share=far,
+        bytes=more.pop("bytes", 0.0), far_share=far, **more,
     )  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 MODULES: tuple[str, ...] = (
     "openvswitch", "veth", "bridge", "dummy", "ifb", "tun",
     "sch_htb", "sch_prio", "sch_netem", "sch_tbf", "sch_fq_codel", "cls_u32", "cls_fw", "cls_matchall", "act_police",
+    "sch_ingress", "act_skbedit",
     "ip_tables", "iptable_mangle", "iptable_filter", "xt_DSCP", "xt_dscp", "xt_tcpudp", "xt_comment", "xt_multiport",
-    "xt_cgroup", "xt_length", "nf_tables", "tcp_diag", "inet_diag",
+    "xt_cgroup", "xt_length", "xt_u32", "xt_owner", "vxlan", "geneve", "nf_tables", "tcp_diag", "inet_diag",
 )  # fmt: skip
 """The script loads these modules at boot, without those that the kernel has built in."""
 

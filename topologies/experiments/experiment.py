@@ -9,10 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from controller.code_points import Preset
 from controller.wire import Message, MetricValue, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 from simulator.workloads import curves
+from topologies.experiments.addressing import MOST_RAILS, Families
 from topologies.experiments.curve_plan import CurvePlan, rows_of
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.family_plan import FamilyName
@@ -33,8 +35,10 @@ class JobPlan(Message):
     of a ps job only the server listens. ``curve`` is a recorded curve's name, or the rows of a curve. It is replayed
     over the whole run: the metric of iteration k (from 1) of n is row ceil(k x rows / n). ``arrival`` is in seconds
     from the experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap
-    or +sasp (asp+sasp:S). ``target`` is the accuracy that the job declares as done; t90 is then the time to it.
-    ``family`` is the family that the job declares; without it the job has none.
+    or +sasp (asp+sasp:S). ``pulls`` says how a worker of a ps job under bsp gets the model (None: sent). If it is sent,
+    the server sends it as soon as all have pushed. If it is asked for, the server says that all have pushed, and each
+    worker asks then, as in TensorFlow 1. ``target`` is the accuracy that the job declares as done; t90 is then the time
+    to it. ``family`` is the family that the job declares; without it the job has none.
 
     A job with ``trial`` belongs to a study. It arrives when the study's tuner calls it, and the call names its curve.
     ``arrival`` and ``curve`` of the plan have no effect on it.
@@ -51,6 +55,7 @@ class JobPlan(Message):
     iterations: Annotated[int, Field(ge=1, le=10**7)]
     curve: CurvePlan
     sync: str = "bsp"
+    pulls: Literal["sent", "asked"] | None = None
     target: MetricValue | None = None
     trial: TrialPlan | None = None
     family: FamilyName = ""
@@ -81,6 +86,14 @@ class JobPlan(Message):
         return self
 
     @model_validator(mode="after")
+    def _pulls_are_of_a_server(self) -> JobPlan:
+        if self.pulls == "asked" and (self.architecture != "ps" or self.scheme != PLAIN):
+            raise ValueError(
+                f"pulls: asked is for architecture ps with sync bsp; this job has {self.architecture} with {self.sync}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _hosts_differ(self) -> JobPlan:
         if len(set(self.hosts)) != len(self.hosts):
             raise ValueError("a job's hosts must differ")
@@ -92,15 +105,22 @@ class Experiment(Message):
 
     The ``topology`` testbed has one switch. leaf_spine has ``leaves`` switches (None: 2) with equally many hosts, h1
     and its neighbours on the first. Each leaf has a link to each of ``spines`` switches (None: 2) at ``uplink_bps``
-    (None: ``link_bps``).
+    (None: ``link_bps``). A testbed with several ``rails`` has a switch for each, and each host an interface. Of all
+    that a job sends, each rail carries an equal part.
 
-    ``queues`` is the number of queues at each switch port; there is one job class less. Jobs that still run after
-    ``limit_seconds`` are stopped and counted as censored. With ``processes`` host, one trainer on each host serves all
-    its jobs; with job, each job has a trainer of its own on each host, in a cgroup of the job. With ``barriers``,
-    workers of parameter-server jobs record when they come to each barrier. ``nic_queue_bytes`` is the size of a queue
-    at a host's NIC (None: the agent's default) in arms where no agent orders the NIC by the plan; the plan has its own
-    size. ``studies`` are hyper-parameter searches, whose trials are among the jobs. ``earlier`` are the jobs that had
-    ended before the experiment began, oldest first: the controller knows them from its start on.
+    ``addresses`` says whether hosts have addresses of IPv4, of IPv6 or of both, where jobs use them in turn. ``queues``
+    is the number of queues at each switch port; there is one job class less. ``dscp`` is the preset of the classes'
+    DSCPs (None: pool-2). Jobs that still run after ``limit_seconds`` are stopped and counted as censored. With
+    ``processes`` host, one trainer on each host serves all its jobs; with job, each job has a trainer of its own on
+    each host, in a cgroup of the job. With ``barriers``, workers of parameter-server jobs record when they come to each
+    barrier. ``nic_queue_bytes`` is the size of a queue at a host's NIC (None: the agent's default) in arms where no
+    agent orders the NIC by the plan; the plan has its own size. A packet that a host sends is of ``segments`` full
+    frames at most (None: 8). The more, the less the emulation costs, and the fewer connections share a link at a time.
+    A queue of a switch's port holds ``port_packets`` of them (None: a few hundred KB, as in a commodity switch). TCP
+    sends nothing again before ``rto_min_seconds`` (None: Linux's 0.2).
+    With ``processors`` so many tasks of a host compute at full speed at once; where there are more, they share (None:
+    nobody slows others). ``studies`` are hyper-parameter searches, whose trials are among the jobs. ``earlier`` are the
+    jobs that had ended before the experiment began, oldest first: the controller knows them from its start on.
     """
 
     name: Name
@@ -111,13 +131,20 @@ class Experiment(Message):
     leaves: Annotated[int, Field(ge=1, le=200)] | None = Field(default=None, validate_default=True)
     spines: Annotated[int, Field(ge=1, le=200)] | None = Field(default=None, validate_default=True)
     uplink_bps: Annotated[float, Field(ge=1e5, le=1e11)] | None = Field(default=None, validate_default=True)
+    rails: Annotated[int, Field(ge=1, le=MOST_RAILS)] = 1
+    addresses: Families = "ipv4"
     queues: Annotated[int, Field(ge=2, le=8)] = 8
+    dscp: Preset | None = None
     period_seconds: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     jobs: Annotated[tuple[JobPlan, ...], Field(min_length=1, max_length=1000, strict=False)]
     limit_seconds: Annotated[float, Field(gt=0, le=86400)] = 600.0
     processes: Literal["host", "job"] = "host"
     barriers: bool = False
     nic_queue_bytes: Annotated[int, Field(ge=2 * 64 * 1024, le=2**30)] | None = None
+    segments: Annotated[int, Field(ge=2, le=42)] | None = None
+    port_packets: Annotated[int, Field(ge=1, le=65536)] | None = None
+    rto_min_seconds: Annotated[float, Field(ge=0.2, le=60)] | None = None
+    processors: Annotated[int, Field(ge=1, le=1024)] | None = None
     studies: Annotated[tuple[StudyPlan, ...], Field(max_length=100, strict=False)] = ()
     earlier: Annotated[tuple[EarlierJob, ...], Field(max_length=1000, strict=False)] = ()
 
@@ -140,6 +167,25 @@ class Experiment(Message):
         if leaves is not None and hosts is not None and hosts % leaves:
             raise ValueError(f"{hosts} hosts cannot be shared evenly by {leaves} leaves; hosts = leaves x hosts a leaf")
         return leaves
+
+    @field_validator("rails")
+    @classmethod
+    def _rails_are_those_of_the_testbed(cls, rails: int, info: ValidationInfo) -> int:
+        if rails > 1 and info.data.get("topology") == "leaf_spine":
+            raise ValueError("several rails are for topology: testbed; a leaf_spine has one")
+        return rails
+
+    @field_validator("processors")
+    @classmethod
+    def _processors_are_of_tasks_that_share(cls, processors: int | None, info: ValidationInfo) -> int | None:
+        if processors is None:
+            return None
+        if info.data.get("processes") == "job":
+            raise ValueError("is for processes: host; the tasks of several processes cannot share")
+        apart = next((job for job in info.data.get("jobs", ()) if job.scheme != PLAIN), None)
+        if apart is not None:
+            raise ValueError(f"is for jobs with sync bsp; job {apart.id} has {apart.sync}")
+        return processors
 
     @property
     def trained(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +15,14 @@ from topologies.experiments.experiment import Experiment
 from topologies.fork_server import ForkedProcess, Program
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.trainer.start import Meeting, name_of
+
+_NIC_OPTIONS: Mapping[str, Sequence[str]] = {
+    "plan": ("--nic", "plan"),
+    "tls-one": ("--nic", "tls-one"),
+    "tls-rr": ("--nic", "tls-rr"),
+    "tls-each": ("--nic", "tls-one", "--nic-bands", "each"),
+}
+"""The agent's options for what orders its host's NIC. Without them no agent does."""
 
 STOP_SECONDS = 10.0
 """A process that is asked to end has so many seconds for it."""
@@ -64,7 +72,7 @@ class Agents:
     def start_reporters(
         self, controller: ControllerProcess, experiment: Linked, nic: str = "plan", *, without: Collection[str] = ()
     ) -> list[ForkedProcess]:
-        """Start an agent on every host. ``nic`` says what orders the host's NIC.
+        """Start an agent on every host. ``nic`` says what orders the host's NIC (see ``PolicyChoice``).
 
         Agents report over the management network. Hosts in ``without`` get none.
         """
@@ -78,10 +86,13 @@ class Agents:
             token.write_text(controller.host_token(host))
             command = ["--controller", URL, "--host", host, "--token-file", str(token)]
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
+            command += ["--environment-dir", str(self.folder / "environment" / host)]
             # The hosts share the machine's processes, so an agent would find those of all hosts.
             command += ["--discover", ""]
-            if nic != "none":
-                command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
+            if nic in _NIC_OPTIONS:
+                command += [*_NIC_OPTIONS[nic], "--rate-bps", f"{experiment.link_bps:.0f}"]
+                for plug in self.emulation.plugs(host):
+                    command += ["--interface", plug.interface]
             started.append(self._start("reporter", TrainerSite(host), command))
         return started
 

@@ -9,7 +9,7 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,28 +21,24 @@ from topologies.experiments.declaration import declared
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import Experiment
 from topologies.fork_server import ForkedProcess
-from topologies.lab import arm_values, earlier_jobs, nic_queues
+from topologies.lab import arm_values, earlier_jobs, nic_queues, own_switches
 from topologies.lab.agents import Agents, Linked, TrainerSite, end, last_line
 from topologies.lab.controller_process import ControllerProcess
-from topologies.lab.meters import Meter, Use
 from topologies.lab.recording.reached import add_reached, moments
 from topologies.lab.recording.recorder import ArmRecorder
 from topologies.lab.results import ArmResult, PolicyChoice
-from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
-from topologies.trainer.results import done_file
+from topologies.lab.use import watch
+from topologies.lab.use.watch import Tick
+from topologies.studies.process import TunerProcess, arrived_jobs, read_studies
 from topologies.trainer.start import Meeting
-
-Tick = Callable[[int, float], None]
-"""Takes the number of jobs done and the seconds since the experiment's start."""
 
 START_SECONDS = 1.0
 """The experiment starts so many seconds after its start is announced, when all trainers know it."""
 
-_REPORTERS_SECONDS = 60.0
-_TRAINERS_SECONDS = 60.0
+_LEAST_READY_SECONDS, _READY_SECONDS_PER_HOST = 60.0, 5.0
+"""Agents, and then trainers, have so many seconds to be ready. Those of many hosts start on one processor."""
+
 _LAST_REPORTS_SECONDS = 3.0
-_GRACE_SECONDS = 5.0
-"""At the limit trainers have so many seconds to stop by themselves and to write their results."""
 
 
 class Planned(Linked, Protocol):
@@ -127,6 +123,8 @@ def running(
         plugins=choice.plugins,
         classes=planned.queues - 1,
         period_seconds=planned.period_seconds,
+        enforce=choice.enforce,
+        identity=choice.identity,
     )
     agents = Agents(emulation, folder)
     recorder = ArmRecorder(controller, folder, choice.name)
@@ -164,7 +162,10 @@ def run_arm(
 
     Jobs are measured as the experiment says, whatever they declare in this arm beside it.
     """
-    with nic_queues.as_wanted(emulation, experiment):
+    with (
+        nic_queues.as_wanted(emulation, experiment, choice.nic),
+        own_switches.served(emulation, choice.served, experiment.queues - 1),
+    ):
         return _run_arm(emulation, experiment, choice, results, tick)
 
 
@@ -181,13 +182,13 @@ def _run_arm(
         tuner.start(emulation, agents.experiment_file, run.meeting.folder)
 
         def check() -> None:
-            _check(trainers, agents)
+            watch.check(trainers, agents)
             tuner.check()
 
         names = frozenset(site.name for site in trainers) | tuner.names
-        run.wait_until_ready(names, check, seconds=_TRAINERS_SECONDS, who="the trainers of")
+        run.wait_until_ready(names, check, seconds=ready_seconds(emulation), who="the trainers of")
         start = run.begin()
-        use = _wait_for_jobs(
+        used = watch.wait_for_jobs(
             run.controller, experiment, trainers=trainers, agents=agents, tuner=tuner, start=start, tick=tick
         )
         seconds = time.time() - start
@@ -202,63 +203,36 @@ def _run_arm(
         jobs=jobs,
         control=arm_values.control(after),
         bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
-        cpu_idle_share=1.0 - use.busy_share,
+        cpu_idle_share=1.0 - used.use.busy_share,
         seconds=seconds,
-        links=use.links,
+        links=used.use.links,
         studies=read_studies(experiment, results, start),
+        cpu_variance=used.use.busy_variance,
+        tcp=used.tcp,
     )
 
 
+def ready_seconds(emulation: Emulation) -> float:
+    """Returns how long the processes on the hosts of a network may take until they are ready."""
+    return max(_LEAST_READY_SECONDS, _READY_SECONDS_PER_HOST * len(emulation.hosts))
+
+
 def wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
-    """Wait until every host's agent has reported. Raises LabError."""
+    """Wait until every host's agent has reported, and marks where hosts alone enforce. Raises LabError."""
     silent: list[str] = []
 
     def all_report() -> bool:
         agents.emulation.fork_server.check()
-        silent[:] = [host.name for host in controller.status().hosts if not host.alive]
+        status = controller.status()
+        are_alone = status.enforce == ("hosts",)
+        silent[:] = [host.name for host in status.hosts if not host.alive or (are_alone and not host.marks)]
         return not silent
 
-    if not controller.wait(all_report, _REPORTERS_SECONDS):
+    if not controller.wait(all_report, ready_seconds(agents.emulation)):
         log = agents.log("reporter", TrainerSite(silent[0]))
-        raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {last_line(log)}")
-
-
-def _wait_for_jobs(
-    controller: ControllerProcess,
-    experiment: Experiment,
-    *,
-    trainers: Mapping[TrainerSite, ForkedProcess],
-    agents: Agents,
-    tuner: TunerProcess,
-    start: float,
-    tick: Tick,
-) -> Use:
-    """Wait until the jobs have ended. Returns what was used from the start on."""
-    wanted = {job.id for job in experiment.jobs if job.trial is None}
-    pids = {host: agents.emulation.pid(host) for host in agents.emulation.hosts}
-    meter: Meter | None = None
-    while True:
-        done = {job.id for job in experiment.jobs if done_file(agents.folder, job.id).exists()}
-        seconds = time.time() - start
-        if meter is None and seconds >= 0:
-            meter = Meter(pids, experiment.link_bps)
-        tick(len(done), max(0.0, seconds))
-        is_over = wanted <= done and all_ended(experiment, agents.folder)
-        if is_over or seconds > experiment.limit_seconds + _GRACE_SECONDS:
-            return meter.use() if meter is not None else Use(0.0, ())
-        _alive = controller.pid
-        _check(trainers, agents)
-        tuner.check()
-        time.sleep(0.5)
-
-
-def _check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> None:
-    """Raise LabError where the launcher or a trainer has ended by itself."""
-    agents.emulation.fork_server.check()
-    for site, trainer in trainers.items():
-        if trainer.poll() not in {None, 0}:
-            log = agents.log("trainer", site)
-            raise LabError(f"the trainer of {site.name} ended with status {trainer.returncode}: {last_line(log)}")
+        raise LabError(
+            f"no report, or no marks, from {', '.join(silent)}; {silent[0]}'s reporter says: {last_line(log)}"
+        )
 
 
 def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[ForkedProcess]) -> None:

@@ -9,7 +9,8 @@ from simulator.reports.targets import job_times
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.results import Control, JobResult
-from topologies.trainer import barriers
+from topologies.trainer.barriers import files
+from topologies.trainer.barriers.waits import BarrierWait, waits
 from topologies.trainer.results import done_file, read_result
 
 
@@ -24,7 +25,7 @@ def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult
         return JobResult(None, None, None, censored=True, watched_seconds=watched, history=())
     try:
         result = read_result(path)
-        barrier = barriers.read(results, job.id, len(job.hosts) - 1) if experiment.barriers else None
+        barrier = _barrier_wait(job, results) if experiment.barriers else None
     except ValueError as error:
         raise LabError(str(error)) from error
     if result.failed is not None:
@@ -35,6 +36,12 @@ def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult
     curve = job.metrics
     times = job_times(result.history, curve, result.jct, target=job.target)
     return JobResult(times.t90, times.t95, times.jct, times.censored, result.ended, result.history, barrier)
+
+
+def _barrier_wait(job: JobPlan, results: Path) -> BarrierWait | None:
+    """Returns how the workers of a job have waited; None where a task has left no moments. Raises ValueError."""
+    moments = files.read(results, job.id, len(job.hosts) - 1)
+    return None if moments is None else waits(moments.workers, moments.server, job.compute_seconds)
 
 
 def control(status: Status) -> Control:

@@ -11,13 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from controller.enforcement import Identity
 from topologies.box.datapath import Wanted
+from topologies.experiments.addressing import Families
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from topologies.experiments.experiment import Experiment
-    from topologies.lab.results import LabResult
+    from topologies.lab.results import LabResult, PolicyChoice
 
 FAILED, WRONG_INPUT = 1, 2
 
@@ -37,6 +39,23 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--datapath", choices=get_args(Wanted), default="auto", help="the datapath of the emulated switches"
+    )
+    parser.add_argument(
+        "--addresses",
+        choices=get_args(Families),
+        help="the families of the hosts' addresses, in the place of the experiment's",
+    )
+    parser.add_argument(
+        "--rails",
+        type=int,
+        metavar="N",
+        help="how many interfaces each host has, with a switch for each, in the place of the experiment's",
+    )
+    parser.add_argument(
+        "--identity",
+        choices=get_args(Identity),
+        default="flows",
+        help="how switches know a job: by its flows, by the DSCP of its class, or by a DSCP that it has for its life",
     )
     parser.add_argument(
         "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/lab/NAME"
@@ -71,6 +90,33 @@ def load_experiment(path: Path) -> Experiment:
     return experiment
 
 
+class OptionError(ValueError):
+    """An option does not fit the experiment. The message says what would be right."""
+
+
+def _with_options(experiment: Experiment, options: argparse.Namespace) -> Experiment:
+    """Returns the experiment with what the command line says of its network. Raises OptionError."""
+    from pydantic import ValidationError
+
+    from controller.documents.faults import described, in_lines
+
+    given = {name: value for name in ("addresses", "rails") if (value := getattr(options, name)) is not None}
+    if not given:
+        return experiment
+    fields = experiment.model_dump() | given
+    try:
+        return type(experiment).model_validate(fields)
+    except ValidationError as error:
+        raise OptionError(f"--{in_lines(described(error, fields, type(experiment)))[0]}") from error
+
+
+def choices(options: argparse.Namespace) -> tuple[PolicyChoice, ...]:
+    """Returns what the command line says to run, one arm after the other."""
+    from topologies.lab.results import PolicyChoice
+
+    return tuple(PolicyChoice(policy, identity=options.identity) for policy in options.policy)
+
+
 def _curve_fault(curve: str | tuple[float, ...], iterations: int, recorded: Mapping[str, int]) -> str | None:
     """Returns why a curve cannot be replayed over so many iterations; None where it can.
 
@@ -95,10 +141,10 @@ def run(options: argparse.Namespace) -> int:
 
     console = Console(stderr=True)
     try:
-        experiment = load_experiment(options.spec)
+        experiment = _with_options(load_experiment(options.spec), options)
         for policy in options.policy:
             make(policy)
-    except (ConfigError, PolicyError) as error:
+    except (ConfigError, PolicyError, OptionError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_INPUT
     try:
@@ -112,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
     folder = options.results or Path("results") / "lab" / experiment.name
     try:
         with ending_signals(), Bars(console) as bars:
-            result = lab.run_arms(experiment, options.policy, options.datapath, bars.show, folder)
+            result = lab.run_arms(experiment, choices(options), options.datapath, bars.show, folder)
     except lab.EXPECTED_ERRORS as error:
         console.print(f"lab: {error}", style="red", markup=False, highlight=False)
         return WRONG_INPUT if isinstance(error, lab.LabInputError) else FAILED
@@ -136,6 +182,10 @@ def table(result: LabResult) -> Table:
     from topologies.lab import comparison
 
     network = f"{result.topology} of {result.hosts} hosts"
+    if result.rails > 1:
+        network += f" with {result.rails} rails"
+    if result.addresses != "ipv4":
+        network += {"ipv6": ", IPv6", "both": ", IPv4 and IPv6"}[result.addresses]
     times = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
     for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):
         times.add_column(name, justify="left" if name == "policy" else "right")

@@ -33,6 +33,10 @@ each controller has a secret one."""
 GATE_PERIODS = 5
 """The gate lives for so many periods, so several renewals may be late before the priorities end."""
 
+JOB_DSCPS = ["1-47", "49-62"]
+"""The DSCPs that jobs get where they have their own, because an experiment may have more jobs than there are DSCPs for
+local use. 48 is that of RoCE's congestion notification, and 63 that of acknowledgements in most presets."""
+
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _STOP_SECONDS = 10.0
@@ -86,6 +90,8 @@ class ControllerProcess:
         self._config = folder / "controller.yaml"
         document = self._settings(classes, period_seconds)
         document["api"] |= settings.pop("api", {})
+        if "dscp" in (settings.get("identity"), settings.get("mode")):
+            document["dscp"] = {"preset": self._emulation.dscp, "jobs": JOB_DSCPS}
         document |= settings
         document |= {"policy": policy, "policy_options": dict(options or {})}
         self._config.write_text(json.dumps(document, indent=1))  # JSON is YAML
@@ -114,6 +120,7 @@ class ControllerProcess:
             "period_seconds": period_seconds,
             "gate_seconds": max(3, round(GATE_PERIODS * period_seconds)),
             "classes": classes,
+            "dscp": self._emulation.dscp,
             "queues": "existing" if own_queues else "managed",
             "forwarding": "paths" if self._emulation.cables() else "normal",
             "journal": str(self.journal),
@@ -149,17 +156,23 @@ class ControllerProcess:
             self._process = self._emulation.popen(None, command, env=environment, stdout=log, stderr=log)
 
     def wait_ready(self, *, seconds: float = 60.0) -> Status:
-        """Wait until every switch is proven and a plan is in force. Raises LabError with what is missing."""
+        """Wait until a plan is in force, and every switch is proven that is to enforce it, or an agent marks packets
+        where hosts alone do. Raises LabError with what is missing.
+        """
         switches = len(self._emulation.bridges)
         status: Status | None = None
 
         def ready() -> bool:
             nonlocal status
             status = self.try_status()
-            return status is not None and status.epoch > 0 and sum(s.ready for s in status.switches) == switches
+            if status is None or status.epoch == 0:
+                return False
+            if "switches" in status.enforce:
+                return sum(s.ready for s in status.switches) == switches
+            return not status.not_ready
 
         if not self.wait(ready, seconds) or status is None:
-            missing = "; ".join(status.problems) if status is not None else "the API does not answer"
+            missing = "the API does not answer" if status is None else "; ".join((*status.not_ready, *status.problems))
             raise LabError(f"the controller is not ready after {seconds:g} s: {missing or 'no plan is in force'}")
         return status
 

@@ -25,10 +25,11 @@ from topologies.emulation import Emulation, emulate
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.experiment import Experiment
 from topologies.lab import queue_proof
-from topologies.lab.arm import Tick, run_arm
+from topologies.lab.arm import run_arm
 from topologies.lab.controller_process import ControllerProcess, chosen_token
 from topologies.lab.queue_proof import QueueProof
 from topologies.lab.results import (
+    TENSORLIGHTS_ORDERS,
     ArmResult,
     LabEvent,
     LabRequest,
@@ -40,13 +41,21 @@ from topologies.lab.results import (
     save,
 )
 from topologies.lab.solo_times import measure_solo_times
-from topologies.networks import LeafSpine, Testbed
+from topologies.lab.use.watch import Tick
+from topologies.networks import DEFAULT_DSCP, LeafSpine, Testbed
+from topologies.nodes import DEFAULT_SEGMENTS
 from topologies.openvswitch import OpenVSwitchError
 from topologies.teardown import TeardownError
 
 Progress = Callable[[LabEvent], None]
-MEMORY = "3G"
 RESULT = "lab.json"
+_LEAST_MEMORY_MB, _MEMORY_MB, _MEMORY_MB_PER_HOST = 3072, 1408, 128
+"""A box has 3 GB, or what it needs by itself and for the agent and the trainer of each host, where that is more."""
+_NETWORK = (
+    *("topology", "leaves", "spines", "uplink_bps", "rails", "addresses", "hosts", "link_bps", "queues", "dscp"),
+    *("segments", "port_packets", "rto_min_seconds"),
+)
+"""The fields of an experiment that say what network it needs."""
 _REQUEST = "request.json"
 _EVENT = b'{"event": '
 
@@ -98,6 +107,8 @@ def run_lab(
     """
     _check(request)
     chosen = choose(datapath)
+    if chosen == "user" and any(choice.served != "controller" for choice in request.policies):
+        raise LabInputError("switches on the userspace datapath serve by DSCP in every arm; try --datapath uml")
     for choice in request.policies:
         if choice.plugins:
             _check_plugins(choice, chosen)
@@ -115,13 +126,10 @@ def _check(request: LabRequest) -> None:
     if not request.experiments or not (request.policies or request.queue_proof or request.alone_iterations):
         raise LabInputError("nothing to run: there is no experiment, or no policy")
     chosen_token()
-    shapes = {
-        (e.topology, e.leaves, e.spines, e.uplink_bps, e.hosts, e.link_bps, e.queues) for e in request.experiments
-    }
+    shapes = {tuple(getattr(experiment, field) for field in _NETWORK) for experiment in request.experiments}
     if len(shapes) > 1:
         raise LabInputError(
-            "experiments that share a network must agree on topology, leaves, spines, uplink_bps, hosts, link_bps and "
-            "queues"
+            f"experiments that share a network must agree on {', '.join(_NETWORK[:-1])} and {_NETWORK[-1]}"
         )
     if request.alone_iterations and request.experiments[0].topology != "testbed":
         raise LabInputError("jobs are measured alone on the testbed only: in a fabric those on other hosts share links")
@@ -134,6 +142,10 @@ def _check(request: LabRequest) -> None:
     for choice in request.policies:
         if unknown := sorted(set(choice.declares) - ids):
             raise LabInputError(f"policy {choice.name} declares for jobs that there are not: {', '.join(unknown)}")
+        if choice.nic in TENSORLIGHTS_ORDERS and request.experiments[0].rails > 1:
+            raise LabInputError(
+                f"policy {choice.name}: nic {choice.nic} orders one interface of a host; set rails to 1"
+            )
     names = [choice.name for choice in request.policies]
     if len(set(names)) < len(names):
         raise LabInputError(f"two policies are called the same: {', '.join(names)}; give one a label")
@@ -155,9 +167,18 @@ def _check_plugins(choice: PolicyChoice, chosen: Datapath) -> None:
 
 def network_of(experiment: Experiment, datapath: Literal["kernel", "user"]) -> Topo:
     """Return the network of an experiment."""
-    common: dict[str, Any] = {"link_bps": experiment.link_bps, "queues": experiment.queues, "datapath": datapath}
+    common: dict[str, Any] = {
+        "link_bps": experiment.link_bps,
+        "queues": experiment.queues,
+        "datapath": datapath,
+        "dscp": experiment.dscp or DEFAULT_DSCP,
+        "addresses": experiment.addresses,
+        "segments": experiment.segments or DEFAULT_SEGMENTS,
+        "port_packets": experiment.port_packets or 0,
+        "rto_min_seconds": experiment.rto_min_seconds or 0.0,
+    }
     if experiment.topology == "testbed":
-        return Testbed(servers=experiment.hosts, **common)
+        return Testbed(servers=experiment.hosts, rails=experiment.rails, **common)
     assert experiment.leaves is not None  # its validator sees to that
     return LeafSpine(
         leaves=experiment.leaves,
@@ -212,6 +233,8 @@ def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, resul
         alone_seconds=alone,
         arms=tuple(arms),
         topology=first.topology,
+        rails=first.rails,
+        addresses=first.addresses,
     )
 
 
@@ -248,13 +271,18 @@ def _run_in_box(
     (results / RESULT).unlink(missing_ok=True)
     reader = _Reader(progress)
     command = [sys.executable, "-m", "topologies.lab.lab", str(results)]
-    status = box.run(command, memory=MEMORY, output=reader, stop=stop)
+    status = box.run(command, memory=memory_for(request.experiments[0].hosts), output=reader, stop=stop)
     (results / _REQUEST).unlink(missing_ok=True)
     if reader.failure is not None:
         raise LabError(reader.failure)
     if status != 0:
         raise LabError(f"the lab in the box ended with status {status}")
     return load_result(results / RESULT)
+
+
+def memory_for(hosts: int) -> str:
+    """Returns the memory of a box whose network has so many hosts."""
+    return f"{max(_LEAST_MEMORY_MB, _MEMORY_MB + _MEMORY_MB_PER_HOST * hosts)}M"
 
 
 class _Reader:

@@ -38,12 +38,16 @@ class QueueProof:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One TCP connection that sends as fast as it can. The sending host marks it with ``dscp``, if any."""
+    """One TCP connection that sends as fast as it can. The sending host marks it with ``dscp``, if any.
+
+    It goes to the first address of ``dst``, or to that of ``address``.
+    """
 
     src: str
     dst: str
     port: int
     dscp: int | None = None
+    address: str | None = None
 
 
 def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, warm_up: float = 2.0) -> list[float]:
@@ -101,20 +105,30 @@ def classes(controller: ControllerProcess, jobs: Sequence[str]) -> Mapping[str, 
 
 def _server(emulation: Emulation, stream: Stream) -> subprocess.Popen[Any]:
     command = ["iperf3", "-s", "-1", "-J", "-p", str(stream.port)]
+    if stream.address is not None:
+        command += ["-B", stream.address]
     return emulation.popen(stream.dst, command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _wait_for_servers(emulation: Emulation, streams: Sequence[Stream]) -> None:
     deadline = time.monotonic() + 10
     for stream in streams:
-        while not emulation.run(stream.dst, ["ss", "-Htln", f"sport = :{stream.port}"]).strip():
+        while _listens_at(stream) not in emulation.run(stream.dst, ["ss", "-Htln", f"sport = :{stream.port}"]):
             if time.monotonic() > deadline:
                 raise LabError(f"iperf3 does not listen on port {stream.port} of {stream.dst}")
             time.sleep(0.05)
 
 
+def _listens_at(stream: Stream) -> str:
+    """Returns how ss writes the place where a stream's server listens."""
+    if stream.address is None:
+        return f":{stream.port}"
+    return f"[{stream.address}]:{stream.port}" if ":" in stream.address else f"{stream.address}:{stream.port}"
+
+
 def _client(emulation: Emulation, stream: Stream, seconds: float, warm_up: float) -> subprocess.Popen[Any]:
-    command = ["iperf3", "-J", "--get-server-output", "-c", emulation.address(stream.dst), "-p", str(stream.port)]
+    address = stream.address or emulation.address(stream.dst)
+    command = ["iperf3", "-J", "--get-server-output", "-c", address, "-p", str(stream.port)]
     # iperf3 adds the warm-up (-O) to the time (-t).
     command += ["-t", f"{seconds + COOL_DOWN_SECONDS:.0f}", "-O", f"{warm_up:.0f}"]
     if stream.dscp is not None:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
 
+from controller.enforcement import PLACES, Identity, Place
+from topologies.experiments.addressing import Families
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.experiment import Experiment
-from topologies.lab.meters import LinkUse
 from topologies.lab.queue_proof import QueueProof
+from topologies.lab.use.meters import LinkUse
+from topologies.lab.use.tcp_use import TcpUse
 from topologies.studies.process import StudyResult
-from topologies.trainer.barriers import BarrierWait
+from topologies.trainer.barriers.waits import BarrierWait
 
+Served = Literal["controller", "plain", "dscp"]
+"""By the controller's rules and queues; or by the switches' own configuration, see ``own_switches``."""
+TensorLightsOrder = Literal["tls-one", "tls-rr", "tls-each"]
+"""TensorLights orders the hosts' NICs: with fixed bands, with bands in turn, or with a fixed band for each job."""
+TENSORLIGHTS_ORDERS: frozenset[str] = frozenset(get_args(TensorLightsOrder))
 Point = tuple[float, int, float]
 """Seconds since the job's arrival, iterations done, metric."""
 
@@ -24,19 +32,24 @@ Point = tuple[float, int, float]
 class PolicyChoice:
     """A policy to run, with its options. Results use its ``label``, or its name where there is none.
 
-    ``nic`` says what orders the hosts' NICs: the controller's plan, TensorLights on each host, or nothing.
+    ``nic`` says what orders the hosts' NICs: the controller's plan, TensorLights on each host, or nothing. Where
+    nothing does, a NIC has one queue, or several to which connections are hashed.
     ``declares``: what jobs declare in this arm beside the experiment, by job id. It changes what the policy knows; the
     jobs, the network and the measures are those of the other arms. ``plugins``: a folder with further policies,
     from the top of the checkout, which the arm's controller finds by their entry points as if they were installed;
-    empty: there is none.
+    empty: there is none. ``enforce`` and ``identity`` are the controller's settings of these names. ``served`` says how
+    switches serve packets that the controller leaves alone, or that it does not.
     """
 
     policy: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
-    nic: Literal["plan", "tls-one", "tls-rr", "none"] = "plan"
+    nic: Literal["plan", "none", "hashed"] | TensorLightsOrder = "plan"
     declares: Mapping[str, Declaration] = field(default_factory=dict)
     plugins: str = ""
+    enforce: tuple[Place, ...] = PLACES
+    identity: Identity = "flows"
+    served: Served = "controller"
 
     @property
     def name(self) -> str:
@@ -96,8 +109,9 @@ class ArmResult:
 
     ``bytes_by_class``: what the switches sent by class, first served first, and last all other traffic; what passes
     several switches counts at each.
-    ``cpu_idle_share``: of all processors that the lab saw, from the experiment's start to the end; ``links``: of each
-    host's link in the same time. Of studies' jobs ``jobs`` has those that were called.
+    ``cpu_idle_share``: of all processors that the lab saw, from the experiment's start to the end, and ``cpu_variance``
+    is its variance over samples of a second; ``links``: of each host's link in the same time; ``tcp``: what TCP did on
+    each host. Of studies' jobs ``jobs`` has those that were called.
     """
 
     experiment: str
@@ -110,6 +124,8 @@ class ArmResult:
     seconds: float
     links: tuple[LinkUse, ...] = ()
     studies: tuple[StudyResult, ...] = ()
+    cpu_variance: float = 0.0
+    tcp: tuple[TcpUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,8 @@ class LabResult:
     alone_seconds: Mapping[str, Mapping[str, float]]
     arms: tuple[ArmResult, ...]
     topology: Literal["testbed", "leaf_spine"] = "testbed"
+    rails: int = 1
+    addresses: Families = "ipv4"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,15 @@ _FEWEST = 3
 """A job needs this many reports before another may come: two iterations after the first."""
 
 
-def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:
-    """Return the seconds of an iteration without overlap: compute time, then the busiest port's transfers.
+def ideal_iteration_seconds(job: JobPlan, host_bps: float) -> float:
+    """Return the seconds of an iteration without overlap: compute time, then the busiest host's transfers.
 
-    A parameter server's link carries every worker's push, and then every worker's pull; a ring peer's 2 (n-1)/n of
-    the model.
+    ``host_bps`` is the rate of all links of a host together. A parameter server's link carries every worker's push, and
+    then every worker's pull; a ring peer's 2 (n-1)/n of the model.
     """
     n = len(job.hosts)
     moved = 2 * (n - 1) * job.model_bytes if job.architecture == "ps" else 2 * (n - 1) / n * job.model_bytes
-    return job.compute_seconds + moved * BITS_PER_BYTE / link_bps
+    return job.compute_seconds + moved * BITS_PER_BYTE / host_bps
 
 
 def schedule(experiment: Experiment, iterations: int) -> Experiment:
@@ -40,7 +40,7 @@ def schedule(experiment: Experiment, iterations: int) -> Experiment:
     for job in sorted(experiment.jobs, key=lambda job: job.arrival):
         arrival = max((free.get(host, 0.0) for host in job.hosts), default=0.0)
         count = min(iterations, job.iterations)
-        seconds = _SLACK * count * ideal_iteration_seconds(job, experiment.link_bps) + _GAP_SECONDS
+        seconds = _SLACK * count * ideal_iteration_seconds(job, experiment.link_bps * experiment.rails) + _GAP_SECONDS
         free |= dict.fromkeys(job.hosts, arrival + seconds)
         jobs.append(job.model_copy(update={"arrival": arrival, "iterations": count}))
     limit = max(free.values()) + 30.0

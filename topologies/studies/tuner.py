@@ -82,7 +82,7 @@ class Tuning:
         for number in running:
             what = Call(
                 arrival=arrival, curve=self._chosen[number], begin=plan.begin(rung), total=plan.rungs[-1],
-                stage=stage_name(rung),
+                stage=stage_name(rung), rungs_left=len(plan.rungs) - 1 - rung,
             )  # fmt: skip
             call(self._directory, self._jobs[number, rung], what)
         metrics = {}

@@ -11,15 +11,15 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import ip_address
 from pathlib import Path
 
 from controller.documents.mapping_file import ConfigError
+from topologies.experiments.addressing import Subnet
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run
 from topologies.trainer.start import Meeting
-from topologies.trainer.transfers.task import Addresses
 
 LATEST_START = 4e9
 """Refuse a start after this moment (in the year 2096), because a clock cannot hold every number."""
@@ -54,10 +54,10 @@ def _positive(text: str) -> int:
     return value
 
 
-def _base(text: str) -> IPv4Address:
+def _subnet(text: str) -> Subnet:
     try:
-        return IPv4Address(text)
-    except AddressValueError as error:
+        return ip_address(text)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
@@ -86,10 +86,11 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("--iterations-cap", type=_positive, metavar="N", help="end every job after N iterations")
     arguments.add_argument(
         "--address-base",
-        type=_base,
-        default=IPv4Address("10.0.0.0"),
-        metavar="IPV4",
-        help="host hN has this address + N",
+        type=_subnet,
+        action="append",
+        default=[],
+        metavar="IP",
+        help="host hN has this address + N; give it once for each rail; the default is the experiment's addresses",
     )
     arguments.add_argument(
         "--connect-seconds",
@@ -123,7 +124,7 @@ def main() -> int:
                 host=options.host,
                 start=_start(options),
                 directory=options.dir,
-                addresses=Addresses(options.address_base),
+                subnets=tuple(options.address_base),
                 job=options.job,
                 cap=options.iterations_cap,
                 connect_seconds=options.connect_seconds,

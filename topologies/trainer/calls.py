@@ -24,7 +24,8 @@ LEAD_SECONDS = 0.5
 class Call(Message):
     """The work of a called job: iterations from ``begin`` + 1 on, in a run of ``total``, along a recorded ``curve``.
 
-    The job arrives at ``arrival``, in seconds since the epoch, and belongs to a ``stage`` of its study.
+    The job arrives at ``arrival``, in seconds since the epoch, and belongs to a ``stage`` of its study, which
+    ``rungs_left`` rungs follow.
     """
 
     arrival: Annotated[float, Field(ge=0, le=4e9)]
@@ -32,6 +33,7 @@ class Call(Message):
     begin: Annotated[int, Field(ge=0, le=10**7)]
     total: Annotated[int, Field(ge=1, le=10**7)]
     stage: str
+    rungs_left: Annotated[int, Field(ge=0, le=100)]
 
 
 def call_file(directory: Path, job: str) -> Path:

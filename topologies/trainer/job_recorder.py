@@ -116,7 +116,8 @@ class JobRecorder:
         folder = self._directory / "progress" / self._job.hosts[0]
         folder.mkdir(parents=True, exist_ok=True)
         self._progress = ProgressFile(self._job.id, folder)
-        self._progress.stage(self._call.stage, until=self._job.iterations)
+        call = self._call
+        self._progress.stage(call.stage, until=self._job.iterations, rungs_left=call.rungs_left)
         self._progress.flush()
 
     def _log_line(self, text: str) -> None:

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.workloads import curves
+from topologies.experiments.addressing import Subnet, of_job
 from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
-from topologies.trainer import barriers
+from topologies.trainer.barriers import files
+from topologies.trainer.barriers.record import NOTHING, Record, ServerRecord, WorkerRecord
 from topologies.trainer.calls import Calls
 from topologies.trainer.job_recorder import JobRecorder
+from topologies.trainer.processor import Processor
 from topologies.trainer.start import Meeting, Start, name_of
 from topologies.trainer.transfers import asynchronous, parameter_server, ring
-from topologies.trainer.transfers.frames import Channel, PeerLostError
+from topologies.trainer.transfers.frames import PeerLostError
+from topologies.trainer.transfers.rails import AnyChannel
 from topologies.trainer.transfers.task import Addresses, HaltedError, Sockets, TaskContext
 from topologies.trainer.transfers.warm_up import warm_up
 from topologies.trainer.wakeup import Wakeup
@@ -44,15 +48,15 @@ class InputError(Exception):
 class Options:
     """The options of a trainer.
 
-    ``start`` is in seconds since the epoch, or the meeting that announces it once all trainers are ready. Every job
-    ends after ``cap`` iterations.
+    ``start`` is in seconds since the epoch, or the meeting that announces it once all trainers are ready. ``subnets``
+    has the subnet of each rail; empty: the experiment's. Every job ends after ``cap`` iterations.
     """
 
     experiment: Experiment
     host: str
     start: float | Meeting
     directory: Path
-    addresses: Addresses
+    subnets: tuple[Subnet, ...] = ()
     job: str | None = None
     cap: int | None = None
     connect_seconds: float = 60.0
@@ -61,7 +65,16 @@ class Options:
 class Task:
     """One task of a job on this host. ``run`` is the body of a thread; any other thread may call ``halt``."""
 
-    def __init__(self, options: Options, job: JobPlan, start: Start, calls: Calls, curve: Sequence[float]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        job: JobPlan,
+        start: Start,
+        calls: Calls,
+        *,
+        curve: Sequence[float],
+        processor: Processor | None,
+    ) -> None:
         self._options = options
         self._job = job
         self._rank = job.hosts.index(options.host)
@@ -71,9 +84,8 @@ class Task:
         self._iterations = min(job.iterations, options.cap or job.iterations)
         self._sockets = Sockets()
         self._halted = threading.Event()
-        self._entered: list[float] | None = None
-        if options.experiment.barriers and job.architecture == "ps" and self._rank > 0:
-            self._entered = []
+        self._processor = processor
+        self._record = _record(job, self._rank) if options.experiment.barriers else NOTHING
         self._recorder: JobRecorder | None = None
         if self._rank == 0:
             self._recorder = JobRecorder(job, iterations=self._iterations, curve=curve, directory=options.directory)
@@ -111,17 +123,23 @@ class Task:
             self._sockets.close()
         self._conclude()
 
-    def _transfer(self) -> list[Channel]:
+    def _transfer(self) -> list[AnyChannel]:
         context = TaskContext(
-            self._job, self._rank, self._iterations, self._options.addresses, self._sockets,
+            self._job, self._rank, self._iterations, self._addresses(), self._sockets,
             self._recorder.finished if self._recorder is not None else _ignore, self._options.connect_seconds,
-            self._begin, self._enter_barrier,
+            self._begin, self._record, self._processor,
         )  # fmt: skip
         if self._job.architecture == "ring":
             return ring.peer(context)
         if self._job.scheme != PLAIN:
             return asynchronous.serve(context) if self._rank == 0 else asynchronous.work(context)
         return parameter_server.serve(context) if self._rank == 0 else parameter_server.work(context)
+
+    def _addresses(self) -> Addresses:
+        """Returns the addresses over which the job sends."""
+        experiment = self._options.experiment
+        number = experiment.jobs.index(self._job)
+        return Addresses(self._options.subnets or of_job(experiment.addresses, experiment.rails, number))
 
     def _begin(self) -> None:
         """Wait for the start, for the call of a study's job, and for the arrival.
@@ -144,23 +162,25 @@ class Task:
         if self._recorder is not None:
             self._recorder.begin()
 
-    def _enter_barrier(self) -> None:
-        """Note when this worker comes to a barrier."""
-        if self._entered is not None:
-            self._entered.append(time.monotonic())
-
     def _conclude(self) -> None:
         if self.failed is not None:
             log.error("job %s: failed on %s: %s", self._job.id, self._options.host, self.failed)
         try:
-            if self._entered is not None:
-                barriers.write(self._options.directory, self._job.id, self._rank, self._entered)
+            if (moments := self._record.moments()) is not None:
+                files.write(self._options.directory, self._job.id, self._rank, moments)
             # A job that was not called has no result.
             if self._recorder is not None and (self._is_called or self.failed is not None):
                 self._recorder.end(self.failed)
         except OSError as error:
             self.failed = f"cannot write the result: {error}"
             log.error("job %s: %s", self._job.id, self.failed)
+
+
+def _record(job: JobPlan, rank: int) -> Record:
+    """Returns what a task notes of its iterations where the experiment wants to know of barriers."""
+    if job.architecture != "ps" or job.scheme != PLAIN:
+        return NOTHING
+    return WorkerRecord() if rank else ServerRecord(len(job.hosts) - 1)
 
 
 def _ignore(_iteration: int) -> None:
@@ -241,11 +261,13 @@ def tasks(options: Options, start: Start, calls: Calls) -> list[Task]:
     if options.job is not None and options.job not in {job.id for job in experiment.jobs}:
         known = ", ".join(job.id for job in experiment.jobs)
         raise InputError(f"there is no job {options.job}; the experiment has {known}")
+    processor = None if experiment.processors is None else Processor(experiment.processors)
     host_tasks = []
     for job in experiment.jobs:
         if options.host in job.hosts and options.job in (None, job.id):
             records = job.hosts[0] == options.host and job.trial is None
-            host_tasks.append(Task(options, job, start, calls, _curve(job) if records else ()))
+            curve = _curve(job) if records else ()
+            host_tasks.append(Task(options, job, start, calls, curve=curve, processor=processor))
             if job.trial is not None:
                 calls.expect(job.id)
     return host_tasks

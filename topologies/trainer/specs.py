@@ -6,7 +6,8 @@ from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, MetricSpec, TaskSpec
 from topologies.experiments.experiment import JobPlan
 from topologies.experiments.family_plan import USER
-from topologies.trainer.transfers.ring import chunk_bytes, sent_chunk
+from topologies.trainer.transfers.parts import equal_parts
+from topologies.trainer.transfers.ring import sent_chunk
 
 
 def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
@@ -15,7 +16,7 @@ def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
     if job.architecture == "ps":
         pairs = [pair for worker in others for pair in ((worker, first), (first, worker))]
         return tuple(DemandSpec(src=src, dst=dst, bytes=job.model_bytes) for src, dst in pairs)
-    sizes = chunk_bytes(job.model_bytes, count)
+    sizes = equal_parts(job.model_bytes, count)
     return tuple(
         DemandSpec(
             src=host,

@@ -32,7 +32,7 @@ def parse(raw: bytes, model: type[Body]) -> Body:
     try:
         message = model.model_validate_json(raw)
     except ValidationError as error:
-        raise from_validation(error) from None
+        raise from_validation(error, model) from None
     try:
         _DECODER.decode(raw.decode())
     except (ValueError, RecursionError):

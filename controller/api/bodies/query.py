@@ -57,10 +57,24 @@ def real(query: Mapping[str, str], name: str, low: float, high: float) -> float 
     Raises HttpError as ``number``.
     """
     text = query.get(name)
-    if text is None:
-        return None
+    return None if text is None else _real(text, name, low, high)
+
+
+def reals(query: Mapping[str, str], name: str, low: float, high: float, *, most: int) -> tuple[float, ...]:
+    """Returns the values of a parameter, which commas separate; none if it is not given.
+
+    Raises HttpError as ``number``, and for more than ``most`` values.
+    """
+    texts = query[name].split(",") if name in query else []
+    if len(texts) > most:
+        raise _invalid([(name, f"{len(texts)} numbers; {most} are the most")])
+    return tuple(_real(text, name, low, high) for text in texts)
+
+
+def _real(text: str, name: str, low: float, high: float) -> float:
     if _REAL.fullmatch(text) is None or not low <= float(text) <= high:
-        raise _invalid([(name, f"{text[:20]!r} is no number from {low:g} to {high:g}, such as 0.9 or 1.5e-3")])
+        usual = f"above 0 and up to {high:g}, such as 2 or 0.5" if low > 0 else f"from {low:g} to {high:g}, such as 0.9"
+        raise _invalid([(name, f"{text[:20]!r} is no number {usual}")])
     return float(text)
 
 

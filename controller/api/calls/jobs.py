@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -18,7 +19,9 @@ from controller.api.auth import (
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, Reply
 from controller.api.services import Services
+from controller.api.shared_traffic import shared_traffic
 from controller.api.tenants import check_bounds, may_see, require_name, require_seen
+from controller.api.unseen import Unseen
 from controller.events.changes import targets_data
 from controller.pieces import Steps
 from controller.registry.registry import Change
@@ -74,7 +77,10 @@ def list_jobs(services: Services, call: Call) -> Reply:
 def _listed(services: Services, caller: Caller) -> Steps[list[bytes]]:
     """Returns the JSON of a ``wire.JobList``, in parts."""
     parts = [b'{"jobs":[']
-    for state in services.registry.job_states(services.loop.classes):
+    unseen = Unseen.now(services.registry)
+    for listed in services.registry.job_states(services.loop.classes):
+        more = shared_traffic(services, listed.id) + unseen.of_job(listed.id)
+        state = replace(listed, problems=listed.problems + more) if more else listed
         if not may_see(caller, state.id, state.spec.user):
             continue
         if len(parts) > 1:
@@ -89,6 +95,8 @@ def get_job(services: Services, call: Call) -> Reply:
     job_id = call.path["id"]
     require_seen(call.caller, job_id, services.registry.job_user(job_id))
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    unseen = Unseen.now(services.registry).of_job(job_id)
+    state = replace(state, problems=state.problems + shared_traffic(services, job_id) + unseen)
     return Reply(HTTPStatus.OK, in_steps(state.to_json(_targets(services, job_id))).encode())
 
 

@@ -8,12 +8,17 @@ from typing import Literal
 
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
+from controller.api.unseen import Unseen
+from controller.config.dscp_costs import listed, unbelieved
 from controller.dataplane.values import SwitchStatus
 from controller.loop.metrics import Samples, counted
+from controller.model import first_address
 from controller.policies.registry import available
 from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
 
 LOG = logging.getLogger("trainyard.api")
+MOST_NAMES = 10
+"""Name so many hosts in one problem."""
 
 
 def healthz(_services: Services, _call: Call) -> Reply:
@@ -24,25 +29,51 @@ def healthz(_services: Services, _call: Call) -> Reply:
 def readyz(services: Services, _call: Call) -> Reply:
     """At least one switch is ready for rules (its queues proven, unless probe is false); 503 says what is missing.
 
-    Where enforce names host alone, at least one agent reports. Where it is empty, the status is observing.
+    Where enforce names hosts alone, at least one agent marks packets. Where it is empty, the status is observing. What
+    is wrong with a job makes nothing degraded, and is not told to everybody.
     """
     missing = missing_to_be_ready(services)
     if missing:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
-    problems = _causeless(all_problems(services))
-    if not services.config.enforce:
+    problems = _causeless(own_problems(services))
+    if services.config.enforcement.observes:
         return Reply.of(Readiness(status="observing", problems=tuple(problems)))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
 
 
 def missing_to_be_ready(services: Services) -> list[str]:
     """Returns why nothing of what is to enforce the order does so, as sentences; empty: the controller is ready."""
-    enforce = services.config.enforce
-    if "switch" in enforce and not services.dataplane.switches():
-        return _causeless(_switch_problems(services)) or ["no switch has connected"]
-    if enforce and "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
+    enforcement = services.config.enforcement
+    if enforcement.switches:
+        return [] if services.dataplane.switches() else _no_switch(services)
+    return _no_marks(services) if enforcement.hosts else []
+
+
+def why_not_enforced(services: Services) -> str | None:
+    """Returns why nothing of the order is enforced now; None: it is."""
+    if services.loop.settings.is_paused:
+        return "an operator has paused"
+    if services.config.enforcement.observes:
+        return "the settings say to observe only (enforce: [])"
+    return "; ".join(missing_to_be_ready(services)) or None
+
+
+def _no_switch(services: Services) -> list[str]:
+    return _causeless(_switch_problems(services)) or ["no switch has connected"]
+
+
+def _no_marks(services: Services) -> list[str]:
+    """Returns why no host orders its jobs. While an operator has paused, none is to mark packets."""
+    reporting = list(filter(services.registry.host_alive, services.registry.servers))
+    if not reporting:
         return ["no agent reports"]
-    return []
+    is_marked = services.loop.settings.is_paused or len(_unmarked(services)) < len(reporting)
+    return [] if is_marked else ["no agent marks packets"]
+
+
+def _unmarked(services: Services) -> list[str]:
+    """Returns the hosts whose agents report, and say that they mark no packets of jobs."""
+    return [name for name in services.registry.servers if services.registry.marks(name) is False]
 
 
 def _causeless(problems: list[str]) -> list[str]:
@@ -53,7 +84,7 @@ def _causeless(problems: list[str]) -> list[str]:
 def status(services: Services, _call: Call) -> Reply:
     """Read the controller's state and problems."""
     loop, metrics = services.loop, services.metrics
-    acknowledging = services.registry.acknowledging()
+    acknowledging, tunnels = services.registry.acknowledging(), services.registry.tunnels()
     causes = {
         sample.labels["cause"]: int(sample.value)
         for family in metrics.plan_causes.collect()
@@ -80,16 +111,18 @@ def status(services: Services, _call: Call) -> Reply:
             hosts=tuple(
                 HostState(
                     name=name,
-                    address=host.address,
+                    address=first_address(interfaces),
                     alive=services.registry.host_alive(name),
                     marks_acknowledgements=name in acknowledging,
+                    tunnel_ports=tunnels.get(name, ()),
+                    marks=services.registry.marks(name),
                     clock_offset_seconds=services.registry.clock_offset(name),
                 )
-                for name, host in services.registry.hosts.items()
+                for name, interfaces in services.registry.servers.items()
             ),
             switches=tuple(map(_switch, services.dataplane.status())),
-            mode="marked" if loop.degraded else services.config.mode,
-            flow_rules=loop.fitted.rules if loop.fitted is not None else 0,
+            mode=loop.planning.mode,
+            flow_rules=loop.planning.fitted.rules if loop.planning.fitted is not None else 0,
             table_budget=services.config.table_budget,
             settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
             settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
@@ -103,8 +136,16 @@ def status(services: Services, _call: Call) -> Reply:
 
 def all_problems(services: Services) -> list[str]:
     """Returns what an operator should look at, a sentence each, with its cause behind a colon."""
+    return own_problems(services) + _shared_dscps(services) + Unseen.now(services.registry).problems()
+
+
+def own_problems(services: Services) -> list[str]:
+    """Returns what is wrong with the controller and with what enforces the order, and not with jobs."""
     problems = ["an operator has paused, so nothing is enforced"] if services.loop.settings.is_paused else []
     problems += _switch_problems(services)
+    problems += _unmarked_problems(services)
+    problems += _mark_problems(services)
+    problems += _earlier_agents(services)
     problems += [
         f"switch {status.dpid:016x} is ready, with a problem: {problem}"
         for status in services.dataplane.status()
@@ -118,28 +159,73 @@ def all_problems(services: Services) -> list[str]:
     problems += services.certificate_problems()
     if services.reloader is not None:
         problems += services.reloader.problems()
-    if not services.config.probe and "switch" in services.config.enforce:
+    if not services.config.probe and services.config.enforcement.switches:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
     if services.config.enrolment is not None and not services.store.persistent:
         problems.append("hosts that enrol are forgotten at a restart: journal is not set")
+    if misplaced := services.hosts.enrolments.misplaced:
+        more = f" and {len(misplaced) - MOST_NAMES} more" if len(misplaced) > MOST_NAMES else ""
+        problems.append(
+            f"hosts have another cable than is known (trainyard hosts): {', '.join(misplaced[:MOST_NAMES])}{more}"
+        )
     if services.audit.problem is not None:
         problems.append(services.audit.problem)
-    if services.loop.degraded is not None:
-        problems.append(f"switches look at hosts' marks alone: {services.loop.degraded}")
+    if services.loop.planning.degraded is not None:
+        problems.append(f"switches look at hosts' marks alone: {services.loop.planning.degraded}")
+    if services.loop.planning.left_out is not None:
+        problems.append(services.loop.planning.left_out)
     if services.loop.failure is not None:
         problems.append(f"the last plan could not be made or applied: {services.loop.failure}")
     return problems
 
 
 def _switch_problems(services: Services) -> list[str]:
-    if "switch" not in services.config.enforce:
+    if not services.config.enforcement.switches:
         return []
     return [
         f"switch {status.dpid:016x} is not ready: {status.reason or 'its queues are being checked'}"
         for status in services.dataplane.status()
         if not status.ready
+    ]
+
+
+def _unmarked_problems(services: Services) -> list[str]:
+    is_due = services.config.enforcement.needs_marks and not services.loop.settings.is_paused
+    if not (is_due and services.config.enforcement.hosts and (names := _unmarked(services))):
+        return []
+    why = "their agents mark no packets (the agent's log says why)"
+    return [f"packets of jobs on some hosts are other traffic, because {why}: {listed(names)}"]
+
+
+def _earlier_agents(services: Services) -> list[str]:
+    """Returns that some agents refuse plans in which jobs have DSCPs of their own."""
+    if not (services.config.enforcement.has_own_dscps and services.config.enforcement.hosts):
+        return []
+    registry, earlier = services.registry, services.loop.host_plans.earlier_agents
+    if not (names := [name for name in registry.servers if name in earlier and registry.host_alive(name)]):
+        return []
+    return [f"agents of an earlier version do not mark the DSCPs of jobs, so update them: {listed(names)}"]
+
+
+def _shared_dscps(services: Services) -> list[str]:
+    return [
+        f"{jobs} jobs share DSCP {dscp}, because no other one of dscp.jobs was free when they were registered: all "
+        "have the best of their classes"
+        for dscp, jobs in services.registry.users_of_dscps().items()
+        if jobs > 1
+    ]
+
+
+def _mark_problems(services: Services) -> list[str]:
+    if services.loop.planning.mode == "classified":
+        return []
+    if not (names := unbelieved(services.config, services.registry.hosts)):
+        return []
+    return [
+        "packets of jobs on some hosts are other traffic at switches: other programs use the DSCPs, too, so switches "
+        f"believe them at the ports of hosts alone, and where these are is not known: {listed(names)}"
     ]
 
 

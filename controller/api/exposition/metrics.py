@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from controller.api.exposition.health import health
+from controller.api.exposition.interfaces import interfaces
 from controller.api.exposition.network import network
 from controller.api.exposition.plans import plans
 from controller.api.http import Call, Reply
@@ -30,7 +31,7 @@ class _Present(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yields all families."""
         pause = Pause()
-        for family in chain.from_iterable(read(self._services) for read in (health, plans, network)):
+        for family in chain.from_iterable(read(self._services) for read in (health, plans, network, interfaces)):
             yield _in_turns(family, pause)
 
 

@@ -29,7 +29,7 @@ _PORT = ("dpid", "port", "host")
 
 def network(services: Services) -> Iterator[Metric]:
     """Yields the families on switches and ports. Waits for the switches' counters."""
-    is_enforced = "switch" in services.config.enforce
+    is_enforced = services.config.enforcement.switches
     used = services.dataplane.switches() if is_enforced else ()
     yield gauge("trainyard_switches_ready", "Switches that are ready for rules", len(used))
     hosts = services.registry.hosts
@@ -70,7 +70,7 @@ def _switches(rows: Mapping[str, SwitchStatus | None], *, is_enforced: bool) -> 
     yield gauges(
         "trainyard_switch_ready",
         "1 while a switch is ready for rules: its queues are proven, or need no proof; no sample where the setting "
-        "enforce does not name switch",
+        "enforce does not name switches",
         _SWITCH,
         [((dpid,), status is not None and status.ready) for dpid, status in rows.items() if is_enforced],
     )
@@ -99,12 +99,12 @@ def _rules(services: Services) -> Iterator[Metric]:
     yield gauge(
         "trainyard_degraded_to_marked",
         "1 while switches look at hosts' marks because the flows need more rules than table_budget",
-        loop.degraded is not None,
+        loop.planning.degraded is not None,
     )
     yield gauge(
         "trainyard_flow_rules",
         "Rules that the jobs' flows need at one switch, at most",
-        loop.fitted.rules if loop.fitted is not None else 0,
+        loop.planning.fitted.rules if loop.planning.fitted is not None else 0,
     )
     yield gauge(
         "trainyard_table_budget_rules",

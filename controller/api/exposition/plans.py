@@ -13,8 +13,8 @@ from controller.api.exposition.families import gauge, gauges, info
 from controller.api.services import Services
 from controller.pieces import Steps
 from controller.planner import Plan
+from controller.registry.agents.leases import AgentWord
 from controller.registry.job.view import StateWord
-from controller.registry.leases import AgentWord
 from controller.steps import in_steps
 from controller.wire.hosts import EnrolmentState
 
@@ -62,6 +62,16 @@ def plans(services: Services) -> Iterator[Metric]:
         "Hosts that have asked to be added: they wait for a decision, were approved, or were refused",
         ("state",),
         [((word,), states_of_hosts[word]) for word in get_args(EnrolmentState)],
+    )
+    yield gauge(
+        "trainyard_enrolment_wait_seconds",
+        "How long the host has waited that waits longest for a decision; 0: none waits",
+        services.hosts.enrolments.longest_wait,
+    )
+    yield gauge(
+        "trainyard_hosts_misplaced",
+        "Approved hosts that announce themselves at another port than is known, and are not followed",
+        len(services.hosts.enrolments.misplaced),
     )
 
 

@@ -21,6 +21,7 @@ from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Proto
 from controller.api.http11.gate import Gate
 from controller.api.http11.open_connections import OpenConnections, State
 from controller.config.config import Api
+from controller.config.values import socket_name
 from controller.lingering import linger
 
 LOG = logging.getLogger("trainyard.api")
@@ -78,7 +79,8 @@ class ApiServer(wsgi.WSGIServer):
         except OSError as error:
             names = "api.metrics_host and api.metrics_port" if is_monitoring else "api.host and api.port"
             raise ServerError(
-                f"{self._name} cannot listen on {host}:{port}: {error.strerror}; set {names} to what is free"
+                f"{self._name} cannot listen on {socket_name(host, port or 0)}: {error.strerror}; "
+                f"set {names} to what is free"
             ) from error
         self.address: tuple[str, int] = self.server.getsockname()[:2]
 
@@ -92,7 +94,7 @@ class ApiServer(wsgi.WSGIServer):
             return
         self._accepting = eventlet.getcurrent()
         scheme = "https" if self._context is not None else "http"
-        LOG.info("%s listens on %s://%s:%d", self._name, scheme, *self.address)
+        LOG.info("%s listens on %s://%s", self._name, scheme, socket_name(*self.address))
         server = eventlet.wsgi.Server(
             self.server,
             self.address,

@@ -16,13 +16,28 @@ MOST_HOSTS = MOST_PAIRS = 256
 """Events name at most so many hosts of a job, or pairs of them: the newest events must have room together."""
 
 
+class LinkFacts(NamedTuple):
+    """An interface of a host that has several: its name, its rates in bit/s, and where it is attached."""
+
+    interface: str
+    egress_bps: float
+    ingress_bps: float
+    switch: str | None
+    port: int | None
+
+
 class HostFacts(NamedTuple):
-    """A host of the settings: whether its agent is alive and marks acknowledgements, and its rates in bit/s."""
+    """A host of the settings: whether its agent is alive and marks acknowledgements, its rates in bit/s, and
+    where it is attached: a datapath id in hexadecimal, and a port number. ``links`` are the interfaces of a host that
+    has several."""
 
     is_alive: bool
     marks_acknowledgements: bool
     egress_bps: float
     ingress_bps: float
+    switch: str | None = None
+    port: int | None = None
+    links: tuple[LinkFacts, ...] = ()
 
 
 def job_facts(
@@ -40,6 +55,7 @@ def job_facts(
             "last_metric": progress.last_metric,
             "last_report": progress.last_report,
             "diverged": progress.diverged,
+            "ended_at": progress.ended_at,
         },
         "service_class": service_class,
         "targets": targets_data(predictions),
@@ -49,7 +65,7 @@ def job_facts(
 def description_facts(described: JobDescription) -> Facts:
     """Returns what a job is, for the event ``job``."""
     spec = described.spec
-    demand = spec.demand or described.measured
+    demand = spec.demand_in_force(described.measured)
     servers = {task.host for task in spec.tasks if task.role is Role.PS}
     return {
         "arrival": described.arrival,
@@ -85,6 +101,9 @@ def host_facts(host: str, state: HostFacts | None) -> Facts:
         "marks_acknowledgements": state.marks_acknowledgements,
         "egress_bps": state.egress_bps,
         "ingress_bps": state.ingress_bps,
+        "switch": state.switch,
+        "port": state.port,
+        **({"links": [link._asdict() for link in state.links]} if state.links else {}),
     }
 
 

@@ -14,8 +14,9 @@ from controller.api.http import Call, HttpError, Reply
 from controller.api.live.writer import in_parts
 from controller.api.services import Services
 from controller.api.tenants import may_see
+from controller.events.blocks import Numbers
 from controller.events.history import JOB_FIELDS, PORT_FIELDS, History, texts
-from controller.events.rings import SAMPLE_SECONDS, SLOTS, Numbers, slot_of
+from controller.events.rings import SAMPLE_SECONDS, SLOTS, slot_of
 from controller.refusals import NotFound
 
 KEPT_SECONDS = SAMPLE_SECONDS * SLOTS

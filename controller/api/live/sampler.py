@@ -43,8 +43,9 @@ class Sampler:
     def sample(self) -> None:
         """Take a sample now. Raises what the switches' side raises."""
         ports = {port_name(*key): counts for key, counts in self._services.dataplane.port_bytes().items()}
+        received = {port_name(*key): count for key, count in self._services.dataplane.received_bytes().items()}
         jobs = in_steps(self._jobs())
-        self._services.history.sample(self._clock(), jobs, ports)
+        self._services.history.sample(self._clock(), jobs, ports, received)
 
     def _run(self) -> None:
         while True:

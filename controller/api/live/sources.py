@@ -20,6 +20,7 @@ from controller.access.audit.record import Link
 from controller.api.live.facts import (
     Facts,
     HostFacts,
+    LinkFacts,
     asking_facts,
     description_facts,
     gone_switch,
@@ -34,8 +35,10 @@ from controller.events.changes import InForce, changed, jobs_of_change, plan_dat
 from controller.events.event import Kind, Users
 from controller.events.pace import Pace
 from controller.events.repeated import Repeated
+from controller.model import Host
+from controller.pieces import Steps
 from controller.registry.job.view import JobProgress
-from controller.steps import Pause
+from controller.steps import Pause, in_steps
 
 LOG = logging.getLogger("trainyard.events")
 PAUSE_SECONDS = 0.1
@@ -70,6 +73,8 @@ class Sources:
         self._users_of_plan: Users = {}
         # A recording from the start on has all hosts and the settings, because none of them was told of yet.
         self._hosts: dict[str, HostFacts] = {}
+        self._facts_of: dict[str, tuple[Sequence[Host], HostFacts]] = {}
+        """The facts of each host that were made last, and the interfaces of which they are."""
         self._enrolments: dict[str, str] = {}
         self._switches: dict[str, Facts] = {}
         self._settings: Facts = {}
@@ -204,8 +209,9 @@ class Sources:
                 users = users | self._users_of_stages[stage]
             self._add("stage", stage_facts(stage, jobs, before.get(stage, ())), users)
         self._stages = stages
-        hosts = self._present_hosts()
+        hosts, pause = in_steps(self._present_hosts()), Pause()
         for host, state in changed(self._hosts, hosts):
+            pause()
             self._add("host", host_facts(host, state))
         self._hosts = hosts
         waiting = self._present_enrolments()
@@ -231,13 +237,21 @@ class Sources:
     def _users(self, jobs: Iterable[str]) -> dict[str, str | None]:
         return {job: self._services.registry.job_user(job) for job in jobs}
 
-    def _present_hosts(self) -> dict[str, HostFacts]:
+    def _present_hosts(self) -> Steps[dict[str, HostFacts]]:
         registry = self._services.registry
         acknowledging = registry.acknowledging()
-        return {
-            name: HostFacts(registry.host_alive(name), name in acknowledging, host.egress_bps, host.ingress_bps)
-            for name, host in registry.hosts.items()
-        }
+        known, self._facts_of = self._facts_of, {}
+        present = {}
+        for name, interfaces in registry.servers.items():
+            state = registry.host_alive(name), name in acknowledging
+            before = known.get(name)
+            # Facts are made and compared at each look, and most of them stay.
+            if before is None or before[0] is not interfaces or before[1][:2] != state:
+                before = interfaces, _facts(interfaces, *state)
+            self._facts_of[name] = before
+            present[name] = before[1]
+            yield
+        return present
 
     def _present_enrolments(self) -> dict[str, str]:
         enrolments = self._services.hosts.enrolments
@@ -251,3 +265,20 @@ class Sources:
     def _add(self, kind: Kind, data: Facts, users: Users = MappingProxyType({})) -> None:
         self._services.feed.ring.add(kind, self._clock(), data, users)
         self._services.metrics.events.labels(event=kind).inc()
+
+
+def _facts(interfaces: Sequence[Host], is_alive: bool, marks_acknowledgements: bool) -> HostFacts:
+    links = tuple(
+        LinkFacts(
+            host.interface or host.name,
+            host.egress_bps,
+            host.ingress_bps,
+            f"{host.switch:016x}" if host.switch is not None else None,
+            host.switch_port,
+        )
+        for host in interfaces
+    )
+    if len(links) == 1:
+        return HostFacts(is_alive, marks_acknowledgements, *links[0][1:])
+    egress_bps, ingress_bps = sum(link.egress_bps for link in links), sum(link.ingress_bps for link in links)
+    return HostFacts(is_alive, marks_acknowledgements, egress_bps, ingress_bps, links=links)

@@ -123,13 +123,19 @@ class Moment:
             self._lines[name] = [point for i, point in enumerate(line) if i % 2 == 0 or i == len(line) - 1]
 
     def _note_classes(self, classes: Mapping[str, Any], time: float) -> None:
+        """Note the changes of classes: of a job that is not in the plan any more, None."""
         for name, service in classes.items():
             log = self._classes.setdefault(name, [])
             if not log or log[-1][1] != service:
                 log.append([time, service])
                 del log[:-CLASS_LOG_LENGTH]
-        for name in [name for name in self._classes if name not in classes and name not in self._jobs]:
-            del self._classes[name]
+        for name in [name for name in self._classes if name not in classes]:
+            log = self._classes[name]
+            if name not in self._jobs:
+                del self._classes[name]
+            elif log[-1][1] is not None:
+                log.append([time, None])
+                del log[:-CLASS_LOG_LENGTH]
 
 
 _CHANGES: Mapping[str, Callable[[Moment, _Event, _Event], bool]] = {

@@ -22,6 +22,7 @@ from controller.ordering.classes import Assign
 from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies.base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value
+from controller.quantities import duration
 
 
 def run_order(options: argparse.Namespace) -> int:
@@ -90,14 +91,12 @@ def _answer(policy: Policy, snapshot: Snapshot, assign: Assign, bound: Bound) ->
 
 
 def _show(answer: dict[str, Any]) -> int:
+    bound = duration(answer["lower_bound_seconds"])
     show_facts(
         [
             ("policy", answer["policy"]),
-            (
-                "objective",
-                f"{answer['objective_seconds']:.4g} s (no order is below {answer['lower_bound_seconds']:.4g} s)",
-            ),
-            ("ordered in", f"{answer['wall_seconds']:.3g} s"),
+            ("objective", f"{duration(answer['objective_seconds'])} (no order is below {bound})"),
+            ("ordered in", duration(answer["wall_seconds"])),
         ]
     )
     rows = [

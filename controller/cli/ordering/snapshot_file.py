@@ -16,7 +16,7 @@ from controller.documents.document import Document, DocumentError, FieldPath, fi
 from controller.documents.faults import described_with_lines
 from controller.documents.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
 from controller.documents.json_lines import read_json
-from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, Demand, Host, Job, Metric, Progress, Snapshot
+from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, MAX_RUNGS, Demand, Host, Job, Metric, Progress, Snapshot
 
 SHOWN_FAULTS = 20
 
@@ -59,6 +59,7 @@ class JobPart(Part):
     arrival: Moment = 0.0
     weight: Annotated[float, Field(gt=0, le=1e15)] = 1.0
     stage: Text | None = None
+    rungs_left: Annotated[int, Field(ge=0, le=MAX_RUNGS)] | None = None
     target: Annotated[float, Field(ge=-1e30, le=1e30)] | None = None
     diverged: bool = False
     iterations_left: Annotated[float, Field(ge=0, le=1e15)] = 1.0
@@ -179,6 +180,7 @@ def _job(part: JobPart, metric: Metric) -> Job:
         arrival=part.arrival,
         weight=part.weight,
         stage=part.stage,
+        rungs_left=part.rungs_left,
         iterations_left=part.iterations_left,
         iterations_total=total,
         compute_seconds=part.compute_seconds,

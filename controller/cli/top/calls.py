@@ -10,8 +10,8 @@ from controller.wire import HistoryView, JobList, Message, Network, PlanView, Se
 
 LATEST = "1000000000000"
 """As the beginning of a history this asks for the present step alone."""
-STEPS = 3
-"""Ask for so many steps before the present one, which may have no sample yet."""
+STEPS = 7
+"""Ask for so many steps before the present one, which may have no sample yet: a pace is measured over 30 s."""
 Answer = TypeVar("Answer", bound=Message)
 
 

@@ -17,7 +17,8 @@ _CUT = "…"
 class Column:
     """A column of a table. ``cells`` are its texts with their styles, one a row.
 
-    ``least`` is the width to which it may shrink. Of two columns the one with the lower ``rank`` matters more.
+    ``least`` is the width to which it may shrink. Of two columns the one with the lower ``rank`` matters more. Where
+    there is not room for all, ``enough`` is the width to which it shrinks before any other column does.
     """
 
     title: str
@@ -25,6 +26,7 @@ class Column:
     rank: int
     least: int = 4
     is_right: bool = False
+    enough: int | None = None
 
     @property
     def width(self) -> int:
@@ -66,9 +68,11 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
         shown = [size for size in sizes if size]
         return sum(shown) + GAP * (len(shown) - 1) - width
 
-    for place in by_rank:
-        if excess() > 0:
-            sizes[place] = max(sizes[place] - excess(), least[place])
+    for limits in ([column.enough for column in columns], least):
+        for place in by_rank:
+            limit = limits[place]
+            if limit is not None and excess() > 0:
+                sizes[place] = min(sizes[place], max(sizes[place] - excess(), limit))
     for place in by_rank[:-1]:
         if excess() > 0:
             sizes[place] = 0

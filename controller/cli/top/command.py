@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from controller.cli.output import CommandError, show_json, show_lines
+from controller.quantities import duration
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
@@ -118,10 +119,9 @@ def _take(messages: queue.SimpleQueue[Message], watch: Watch) -> None:
 
 def _show(terminal: Terminal, watch: Watch) -> None:
     from controller.cli.top.frame import frame
-    from controller.cli.top.words import seconds
 
     now = time.monotonic()
     gone = None
     if watch.gone_since is not None:
-        gone = f"controller gone since {seconds(int(now - watch.gone_since))}; trying again ({watch.why_gone})"
+        gone = f"controller gone since {duration(int(now - watch.gone_since))}; trying again ({watch.why_gone})"
     terminal.show(frame(watch.picture, now, terminal.paper, gone=gone))

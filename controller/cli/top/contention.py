@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from controller.model import BITS_PER_BYTE, Direction, Port
+from controller.endpoints.servers import Servers
+from controller.endpoints.spread import spread
+from controller.model import BITS_PER_BYTE, Demand, Direction, Host, Port, endpoint
 from controller.wire import JobState, Network, NetworkLink
 
 Load = Mapping[Port, float]
 """The seconds for which one iteration of a job keeps each port busy."""
-Rates = Mapping[Port, float]
-"""The rate of each port in bit/s."""
 USUAL_BPS = 1e9
 """Take this rate for a port whose rate is not known, or may not be seen."""
 
@@ -35,9 +36,9 @@ def _is_inner(link: NetworkLink) -> bool:
 
 
 class Wait(NamedTuple):
-    """The port that a job keeps busy for longest, and the jobs that use it and are served before it, first one first.
+    """The port where a job waits for longest, and the jobs that use it and are served before it, first one first.
 
-    Of several such ports it is the one with most jobs before. ``shares``: how many jobs beside it use the port.
+    ``shares``: how many other jobs of its class use the port.
     """
 
     port: Port
@@ -45,38 +46,49 @@ class Wait(NamedTuple):
     shares: int
 
 
-def rates_of(network: Network | None) -> dict[Port, float]:
-    """Returns the rates of the hosts' links, as far as they are known."""
+def interfaces_of(network: Network | None) -> Servers:
+    """Returns the interfaces of the hosts with their rates, as far as they are known."""
     if network is None:
-        return {}
+        return Servers({})
     hosts = {host.name for host in network.hosts}
-    rates = {}
+    found = {}
     for link in network.links:
         if link.a.node in hosts:
-            for direction, rate in ((Direction.EGRESS, link.a_to_b_bps), (Direction.INGRESS, link.b_to_a_bps)):
-                if rate is not None:
-                    rates[Port(link.a.node, direction)] = rate
-    return rates
+            name = endpoint(link.a.node, link.a.interface)
+            found[name] = Host(name, link.b_to_a_bps or USUAL_BPS, link.a_to_b_bps or USUAL_BPS)
+    return Servers(found)
 
 
-def load_of(job: JobState, rates: Rates) -> dict[Port, float]:
-    """Returns the load of a job by its declared demand; without one, by the measured demand."""
+def load_of(job: JobState, interfaces: Servers) -> dict[Port, float]:
+    """Returns the load of a job by its declared demand; without one, or where it counts epochs, by the measured one."""
     load: dict[Port, float] = {}
-    for demand in job.spec.demand or job.measured_demand:
-        for port in (Port(demand.src, Direction.EGRESS), Port(demand.dst, Direction.INGRESS)):
-            seconds = demand.bytes * BITS_PER_BYTE / rates.get(port, USUAL_BPS)
+    declared = job.spec.demand if job.spec.unit == "iteration" or not job.measured_demand else ()
+    given = [Demand(demand.src, demand.dst, demand.bytes) for demand in declared or job.measured_demand]
+    for src, dst, amount in spread(interfaces, given):
+        for port in (Port(src, Direction.EGRESS), Port(dst, Direction.INGRESS)):
+            seconds = amount * BITS_PER_BYTE / _rate_bps(interfaces, port)
             if seconds > 0:
                 load[port] = load.get(port, 0.0) + seconds
     return load
 
 
-def waits(classes: Iterable[Sequence[str]], loads: Mapping[str, Load]) -> dict[str, Wait]:
+def _rate_bps(interfaces: Servers, port: Port) -> float:
+    known = interfaces.of(port.host)
+    return known[0].rate_bps(port.direction) if known else USUAL_BPS
+
+
+def waits(
+    classes: Iterable[Sequence[str]], loads: Mapping[str, Load], longest: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Wait]:
     """Returns where each job waits. A job without load waits nowhere, and is left out.
 
     ``classes`` are the jobs of each class, class 0 first. Jobs of one class share, so none of them is before another.
+    ``longest`` names the port of each job as the plan has chosen it. Where the plan is not seen, it is the port that
+    the job keeps busy for longest, and of several such ports the one with most jobs before.
     """
     users: dict[Port, list[str]] = {}
     before: dict[str, dict[Port, int]] = {}
+    until: dict[str, dict[Port, int]] = {}
     busy = [[job for job in band if loads.get(job)] for band in classes]
     for band in busy:
         for job in band:
@@ -84,8 +96,13 @@ def waits(classes: Iterable[Sequence[str]], loads: Mapping[str, Load]) -> dict[s
         for job in band:
             for port in loads[job]:
                 users.setdefault(port, []).append(job)
+        for job in band:
+            until[job] = {port: len(users[port]) for port in loads[job]}
     found = {}
     for job, counts in before.items():
-        port = max(counts, key=lambda each: (loads[job][each], counts[each], each.host, each.direction))
-        found[job] = Wait(port, tuple(users[port][: counts[port]]), len(users[port]) - 1)
+        by_name = {f"{each.host} {each.direction}": each for each in counts}
+        port = by_name.get(longest.get(job, "")) or max(
+            counts, key=lambda each: (loads[job][each], counts[each], each.host, each.direction)
+        )
+        found[job] = Wait(port, tuple(users[port][: counts[port]]), until[job][port] - counts[port] - 1)
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 from controller.cli.top.contention import Wait
 from controller.cli.top.frame import meetings
+from controller.cli.top.paces import alone
 from controller.cli.top.picture import Picture
 from controller.cli.top.ports import busiest
 from controller.wire import JobState
@@ -45,6 +46,8 @@ def _job(job: JobState, picture: Picture, wait: Wait | None) -> dict[str, Any]:
         "iterations_done": job.iterations_done,
         "iterations_total": job.spec.iterations,
         "metric": job.spec.metric.name,
+        "iterations_per_second": picture.paces.get(job.id) if job.state == "running" else None,
+        "alone_iterations_per_second": alone(job, picture.loads.get(job.id, {})),
         "last_metric": job.last_metric,
         "targets": {name: target.model_dump() for name, target in job.targets.items()},
         "bytes_per_second": picture.sent.get(job.id),

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.cli.output import clean
-from controller.cli.top import words
-from controller.cli.top.columns import Column, Line, Span, fitted, table
+from controller.cli.top import paces, words
+from controller.cli.top.columns import Column, Line, Span, cut, fitted, table
 from controller.cli.top.contention import Wait, cannot_meet, waits
 from controller.cli.top.picture import InForce, Picture
 from controller.cli.top.ports import busiest, ports_table
 from controller.model import Direction
+from controller.quantities import duration, percent
 from controller.wire import JobState
 
 MOST_PROBLEMS = 4
+NAME = 20
+"""A name of a job is cut to so many characters before other columns are made narrower."""
 WIDE = 110
 """On a narrower paper texts are shorter."""
 CLASS_STYLES = ("green", "cyan", "blue", "magenta", "yellow", "red", "bright_black")
@@ -22,6 +25,7 @@ CLASS_STYLES = ("green", "cyan", "blue", "magenta", "yellow", "red", "bright_bla
 _WAYS = {Direction.EGRESS: "out", Direction.INGRESS: "in"}
 _LIVE = ("waiting", "running")
 _PLACES = {"switch": "switches", "host": "hosts"}
+"""What earlier controllers call those who enforce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +101,12 @@ def _plan(plan: InForce, now: float) -> Line:
     since = plan.since if plan.since is not None else plan.at_least
     longer = "" if plan.since is not None else "at least "
     name = "the plan is in force" if plan.epoch is None else f"plan {plan.epoch}"
-    text = f"{name} for {longer}{words.seconds(int(now - since))}"
+    text = f"{name} for {longer}{duration(int(now - since))}"
     if plan.objective is not None and plan.bound is not None:
-        text += (
-            f"; jobs wait {words.seconds(plan.objective)} in the mean, no order is below {words.seconds(plan.bound)}"
-        )
+        served, bound = duration(plan.objective), duration(plan.bound)
+        text += f"; jobs are served after {served} in the mean, no order is below {bound}"
         if plan.bound > 0:
-            text += f" ({words.percent(plan.objective / plan.bound - 1)} above it)"
+            text += f" ({percent(plan.objective / plan.bound - 1)} above it)"
     return ((text, ""),)
 
 
@@ -138,7 +141,7 @@ def _silent(picture: Picture) -> list[Line]:
 def meetings(picture: Picture) -> dict[str, Wait]:
     """Returns where each running job waits."""
     running = {name: load for name, load in picture.loads.items() if _is_running(picture.jobs.get(name))}
-    return waits(_by_class(picture), running)
+    return waits(_by_class(picture), running, picture.plan.ports if picture.plan is not None else {})
 
 
 def _is_running(job: JobState | None) -> bool:
@@ -166,13 +169,14 @@ def _jobs(picture: Picture, found: dict[str, Wait], paper: Paper) -> list[Line]:
     is_short = paper.width < WIDE
     columns = [
         Column("cl", [_class(job) for job in jobs], 0, 2),
-        Column("job", [(job.id, "" if job.service_class is not None else "dim") for job in jobs], 1, 10),
+        Column("job", [(job.id, "" if job.service_class is not None else "dim") for job in jobs], 1, 10, enough=NAME),
         Column("of", [(_owner(job), "dim") for job in jobs], 9, 4),
         Column("progress", [(_progress(job, paper), "") for job in jobs], 3, 14),
+        Column("pace", [(_pace(job, picture), "") for job in jobs], 8, 6, is_right=True),
         Column("metric", [(words.metric(job, is_short=is_short), "") for job in jobs], 6, 6),
         Column("target", [(words.target(job, is_short=is_short), "") for job in jobs], 7, 18),
         Column("sends", [(_sends(job, picture), "") for job in jobs], 4, 9, is_right=True),
-        Column("waits for", [(_wait(job, found), "") for job in jobs], 5, 16),
+        Column("waits for", [(_wait(job, found, is_short=is_short), "") for job in jobs], 5, 16),
     ]
     return table(columns, paper.width)
 
@@ -183,7 +187,7 @@ def _owner(job: JobState) -> str:
 
 
 def _newest_first(job: JobState) -> tuple[bool, float, str]:
-    return job.state == "ended", -(job.last_report or job.arrival), job.id
+    return job.state == "ended", -(job.ended_at or job.last_report or job.arrival), job.id
 
 
 def _class(job: JobState) -> Span:
@@ -202,16 +206,26 @@ def _progress(job: JobState, paper: Paper) -> str:
     share = min(job.iterations_done / total, 1.0)
     cells = 10 if paper.width >= WIDE else 6
     full = round(cells * share)
-    return f"{paper.full * full}{paper.empty * (cells - full)} {words.percent(share)}"
+    return f"{paper.full * full}{paper.empty * (cells - full)} {percent(share)}"
+
+
+def _pace(job: JobState, picture: Picture) -> str:
+    if job.state != "running":
+        return "-"
+    return paces.in_words(picture.paces.get(job.id), paces.alone(job, picture.loads.get(job.id, {})))
 
 
 def _sends(job: JobState, picture: Picture) -> str:
     return words.byte_rate(picture.sent.get(job.id) if job.service_class is not None else None)
 
 
-def _wait(job: JobState, found: dict[str, Wait]) -> str:
+def _wait(job: JobState, found: dict[str, Wait], *, is_short: bool) -> str:
     wait = found.get(job.id)
-    if wait is None or not wait.before:
+    if wait is None or not (wait.before or wait.shares):
         return "-"
+    at = f"at {wait.port.host} {_WAYS[wait.port.direction]}"
+    if not wait.before:
+        return f"{wait.shares} beside {at}"
     more = f" +{len(wait.before) - 1}" if len(wait.before) > 1 else ""
-    return f"{wait.before[0]}{more} at {wait.port.host} {_WAYS[wait.port.direction]}"
+    first = cut(wait.before[0], NAME) if is_short else wait.before[0]
+    return f"{first}{more} {at}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from controller.cli.top.contention import Load, load_of, rates_of
+from controller.cli.top.contention import Load, interfaces_of, load_of
+from controller.cli.top.paces import paces
 from controller.wire import HistoryView, JobEvent, JobList, JobState, Network, PlanEvent, PlanView, Settings, Status
 
 
@@ -29,7 +30,8 @@ class InForce:
     """The plan in force. ``objective`` and ``bound`` are in seconds; None: not known. A tenant does not see ``epoch``.
 
     ``since`` is when it came into force, ``at_least`` a time at which it was in force already, by the clock of whoever
-    looks; ``since`` of None: it was before ``at_least``.
+    looks; ``since`` of None: it was before ``at_least``. ``ports`` names the port where each job waits for longest, as
+    it was read last.
     """
 
     policy: str
@@ -39,11 +41,13 @@ class InForce:
     bound: float | None
     since: float | None
     at_least: float
+    ports: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that is shown. ``sent`` is what each job sends now, in bytes/s, where it is counted.
+    """All that is shown. ``sent`` is what each job sends now, in bytes/s, where it is counted, and ``paces`` how many
+    iterations a second it does.
 
     ``loads`` says for how long an iteration of each job keeps each port busy. What the caller may not see is None.
     """
@@ -54,6 +58,7 @@ class Picture:
     plan: InForce | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     sent: Mapping[str, float] = field(default_factory=dict)
+    paces: Mapping[str, float] = field(default_factory=dict)
     loads: Mapping[str, Load] = field(default_factory=dict)
 
 
@@ -62,8 +67,8 @@ def after_reading(before: Picture, reading: Reading, now: float) -> Picture:
     jobs = before.jobs if reading.jobs is None else {job.id: job for job in reading.jobs.jobs}
     loads = before.loads
     if reading.jobs is not None or reading.network != before.network:
-        rates = rates_of(reading.network)
-        loads = {name: load_of(job, rates) for name, job in jobs.items()}
+        interfaces = interfaces_of(reading.network)
+        loads = {name: load_of(job, interfaces) for name, job in jobs.items()}
     return Picture(
         status=reading.status,
         settings=reading.settings,
@@ -71,6 +76,7 @@ def after_reading(before: Picture, reading: Reading, now: float) -> Picture:
         plan=before.plan if reading.plan is None else _in_force(before.plan, reading.plan, now),
         jobs=jobs,
         sent=_sent(reading.history),
+        paces=paces(reading.history),
         loads=loads,
     )
 
@@ -89,6 +95,7 @@ def after_job(before: Picture, event: JobEvent) -> Picture:
             "last_metric": event.progress.last_metric,
             "last_report": event.progress.last_report,
             "diverged": event.progress.diverged,
+            "ended_at": event.progress.ended_at,
             "service_class": event.service_class,
             "targets": event.targets,
         }
@@ -108,6 +115,7 @@ def after_plan(before: Picture, event: PlanEvent, now: float) -> Picture:
         bound=event.lower_bound_seconds,
         since=now if known is None or is_other else known.since,
         at_least=now if known is None or is_other else known.at_least,
+        ports=known.ports if known is not None else {},
     )
     return replace(before, plan=plan)
 
@@ -122,6 +130,7 @@ def _in_force(known: InForce | None, plan: PlanView, now: float) -> InForce:
         bound=plan.lower_bound_seconds,
         since=None if known is None else now if is_other else known.since,
         at_least=now - plan.age_seconds if known is None else now if is_other else known.at_least,
+        ports={job: wait.port for job, wait in plan.waits.items()},
     )
 
 

@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 from controller.cli.top import words
 from controller.cli.top.columns import Column, Line, Span, table
+from controller.quantities import percent
 from controller.wire import LinkEnd, Network
 
 _HIGH, _FULL = 0.7, 0.95
 
 
 class PortUse(NamedTuple):
-    """What crosses a link in one direction, in bit/s by class (other: all other traffic), and the link's rate."""
+    """What crosses a link in one direction, in bit/s, in all and by class (other: all other traffic), and its rate.
+
+    ``by_class`` is empty where it is counted in all classes together.
+    """
 
     name: str
+    load_bps: float
     by_class: Mapping[str, float]
     rate_bps: float | None
-
-    @property
-    def load_bps(self) -> float:
-        """All that crosses it, in bit/s."""
-        return sum(self.by_class.values())
 
     @property
     def share(self) -> float:
@@ -36,12 +36,13 @@ def busiest(network: Network | None) -> list[PortUse]:
         return []
     uses = []
     for link in network.links:
-        for source, target, load, rate in (
-            (link.a, link.b, link.a_to_b_load_bps, link.a_to_b_bps),
-            (link.b, link.a, link.b_to_a_load_bps, link.b_to_a_bps),
+        for source, target, load, total, rate in (
+            (link.a, link.b, link.a_to_b_load_bps, link.a_to_b_total_bps, link.a_to_b_bps),
+            (link.b, link.a, link.b_to_a_load_bps, link.b_to_a_total_bps, link.b_to_a_bps),
         ):
-            if load is not None:
-                uses.append(PortUse(f"{_end(source)} > {_end(target)}", load, rate))
+            counted = sum(load.values()) if load is not None else total
+            if counted is not None:
+                uses.append(PortUse(f"{_end(source)} > {_end(target)}", counted, load or {}, rate))
     return sorted(uses, key=lambda use: (-use.share, -use.load_bps, use.name))
 
 
@@ -65,12 +66,14 @@ def _end(end: LinkEnd) -> str:
 def _share(use: PortUse) -> Span:
     if not use.rate_bps:
         return "-", ""
-    return words.percent(use.share), "bold red" if use.share >= _FULL else "yellow" if use.share >= _HIGH else ""
+    return percent(use.share), "bold red" if use.share >= _FULL else "yellow" if use.share >= _HIGH else ""
 
 
 def _classes(use: PortUse) -> str:
     total = use.load_bps
     if total <= 0:
         return "-"
+    if not use.by_class:
+        return "not counted by class"
     parts = ((name, load) for name, load in use.by_class.items() if load >= 0.005 * total)
-    return ", ".join(f"{name}: {words.percent(load / total)}" for name, load in parts)
+    return ", ".join(f"{name}: {percent(load / total)}" for name, load in parts)

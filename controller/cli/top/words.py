@@ -18,22 +18,6 @@ def bit_rate(bps: float) -> str:
     return f"{_scaled(bps)}bit/s"
 
 
-def seconds(duration: float) -> str:
-    """Returns a duration with the two units that count: 4.2 s, 3 min 20 s, 5 h 2 min, 3 d 4 h."""
-    if duration < 10:
-        return f"{max(duration, 0.0):.2g} s"
-    whole = int(duration)
-    for big, small, size, part in (("d", "h", 86_400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
-        if whole >= size:
-            return f"{whole // size} {big} {whole % size // part} {small}"
-    return f"{whole} s"
-
-
-def percent(share: float) -> str:
-    """Returns a share in percent."""
-    return f"{100 * share:.0f} %"
-
-
 def metric(job: JobState, *, is_short: bool = False) -> str:
     """Returns the name of a job's metric and its latest value, or the value alone; a dash before it has one."""
     if job.last_metric is None:
@@ -42,15 +26,18 @@ def metric(job: JobState, *, is_short: bool = False) -> str:
 
 
 def target(job: JobState, *, is_short: bool = False) -> str:
-    """Returns the first target that is predicted: its name, its value, the iteration and the 80 % interval of it.
+    """Returns the first target that is expected: its name, its value, the iteration and the 80 % interval of it.
 
-    ``is_short``: without the value. Where none is predicted it is the value that the job declares; without one, a dash.
+    ``is_short``: without the value. Where all are reached it says so. Where none is predicted it is the value that the
+    job declares; without one, a dash.
     """
     for name in _SHOWN_FIRST:
         predicted = job.targets.get(name)
-        if predicted is not None and predicted.iteration is not None:
+        if predicted is not None and predicted.iteration is not None and not predicted.reached:
             value = "" if predicted.metric is None or is_short else f" {predicted.metric:.3g} at"
             return f"{name}{value} {predicted.iteration:.0f}{_interval(predicted)}"
+    if reached := [name for name in _SHOWN_FIRST if name in job.targets and job.targets[name].reached]:
+        return f"past {reached[-1]}"
     return "-" if job.spec.target is None else f"target {job.spec.target:.4g}"
 
 

@@ -74,6 +74,7 @@ function draw() {
   if (!isNew) return;
   scrollTo(0, 0);
   if (document.activeElement !== document.body) document.querySelector("main").focus({ preventScroll: true });
+  if (pages[0]?.part) document.querySelector(`[data-part="section-${pages[0].part}"]`)?.parentElement.scrollIntoView();
 }
 
 function nextTheme() {
@@ -125,6 +126,7 @@ async function startRecorded(api) {
 
 function startLive(api) {
   const live = new Live(api, {
+    needsToken: document.documentElement.dataset.token === "asked",
     onChange: redrawSoon,
     onToken: async (problem) => api.useToken(await askForToken(problem)),
   });

@@ -2,7 +2,7 @@
 
 import * as events from "./pages/events.js";
 import * as hosts from "./pages/hosts.js";
-import * as job from "./pages/job.js";
+import * as job from "./pages/job/page.js";
 import * as jobs from "./pages/jobs.js";
 import * as network from "./pages/network.js";
 import * as overview from "./pages/overview.js";
@@ -22,6 +22,9 @@ export const MENU = [
   { path: "settings", page: settings, needs: "GET /v1/settings" },
 ];
 
+/** The problems are a part of the overview. */
+const PROBLEMS = "problems";
+
 /** Returns `{path, page, parts}` for an address such as `#/jobs/a`: the module of its page, and the parts behind its name. */
 export function route(address) {
   const [path, ...parts] = address
@@ -29,6 +32,7 @@ export function route(address) {
     .split("/")
     .map(decoded);
   if (path === "jobs" && parts.length > 0 && parts[0] !== "") return { path, page: job, parts };
+  if (path === PROBLEMS) return { path: "", page: overview, parts: [PROBLEMS] };
   const found = MENU.find((entry) => entry.path === path);
   return found === undefined ? { path: "", page: overview, parts: [] } : { path, page: found.page, parts };
 }

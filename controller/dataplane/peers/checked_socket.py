@@ -107,7 +107,7 @@ class CheckedSocket:
         return b""
 
     def sendall(self, data: bytes) -> None:
-        """Send ``data``, one whole message, as of a socket."""
+        """Send ``data``, whole messages, as of a socket."""
         self._stream.sent(data)
         self._write(data)
 

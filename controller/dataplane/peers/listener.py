@@ -14,6 +14,7 @@ from ryu.lib import hub
 
 from controller.accepting import Acceptor
 from controller.access.certificates.contexts import Certificates
+from controller.dataplane.peers import flow_stats
 from controller.dataplane.peers.admission import Admission
 from controller.dataplane.peers.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
 from controller.dataplane.peers.handshakes import Handshakes
@@ -40,6 +41,7 @@ def install(switches: Collection[str], connections: int, certificates: Certifica
     peers = Peers(Admission(switches), Handshakes(certificates, log) if certificates is not None else None)
     # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow. Its own
     # options for TLS know no list of revoked certificates, set no limit to a handshake, and are read once.
+    flow_stats.install()
     ryu_controller.StreamServer = partial(Listener, peers=peers, connections=connections, log=log)
     return peers
 

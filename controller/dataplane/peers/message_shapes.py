@@ -19,15 +19,21 @@ MAX_MATCH = 2048
 """Limits the length of a match, in bytes. All fields of OpenFlow 1.3 together, with masks, take about 500."""
 MAX_RULE = 8192
 """Limits the length of an entry of flow statistics, in bytes: about 500 actions."""
+MOST_CHECKED = 16384
+"""Remember so many entries of flow statistics that passed the checks. One takes about 200 bytes."""
 PIECE = 4096
 """A message is cut into pieces of about so many bytes. Ryu reads each in a few milliseconds."""
 
 MATCH_AT_REMOVED = 48
 """The offset of the match in a flow-removed message."""
-_MATCH_AT_STATS = 48
+_AGE_AT_STATS, _PRIORITY_AT_STATS, _COUNTERS_AT_STATS, _MATCH_AT_STATS = 4, 12, 32, 48
 _PORT_SIZE = 64
 _QUEUE_SIZE = 40
+_PORT_COUNTERS_SIZE = 112
 _AGGREGATE_SIZE = 24
+_METER_HEAD = 8
+_BAND_SIZE = 16
+_BAND_KINDS = frozenset({ofp.OFPMBT_DROP, ofp.OFPMBT_DSCP_REMARK, ofp.OFPMBT_EXPERIMENTER})
 _EXPERIMENTER_CLASS = 0xFFFF
 
 _SHORT = Struct("!H")
@@ -169,6 +175,16 @@ def _check_instructions(data: bytes, at: int, end: int, vendors: list[int]) -> N
         at += length
 
 
+_checked: set[bytes] = set()
+
+
+def without_counters(data: bytes, at: int) -> bytes:
+    """Returns what the entry of flow statistics at ``at`` says of its rule: all but the counters and the rule's age."""
+    (length,) = _SHORT.unpack_from(data, at)
+    rule, match = data[at + _PRIORITY_AT_STATS : at + _COUNTERS_AT_STATS], data[at + _MATCH_AT_STATS : at + length]
+    return bytes(data[at : at + _AGE_AT_STATS] + rule + match)
+
+
 def check_flow_stats(data: bytes, at: int) -> tuple[list[int], list[int]]:
     """Check the entries of flow statistics from ``at`` to the end. Raises MalformedError.
 
@@ -188,13 +204,27 @@ def check_flow_stats(data: bytes, at: int) -> tuple[list[int], list[int]]:
             raise MalformedError(at, _wrong_length("a rule", length, _MATCH_AT_STATS + 8, end - at))
         if length > MAX_RULE:
             raise MalformedError(at, f"a rule of {length} bytes, which is more than {MAX_RULE}")
-        _check_instructions(data, check_match(data, at + _MATCH_AT_STATS, after), after, vendors)
+        _check_entry(data, at, after, vendors)
         if after - last > PIECE:
             if at > last:
                 cuts.append(at)
             last = at
         at = after
     return cuts, vendors
+
+
+def _check_entry(data: bytes, at: int, after: int, vendors: list[int]) -> None:
+    """Check an entry of flow statistics, unless an equal one was right."""
+    entry = without_counters(data, at)
+    if entry in _checked:
+        return
+    known = len(vendors)
+    _check_instructions(data, check_match(data, at + _MATCH_AT_STATS, after), after, vendors)
+    # The places of vendor numbers are told for each message.
+    if len(vendors) == known:
+        if len(_checked) >= MOST_CHECKED:
+            _checked.clear()
+        _checked.add(entry)
 
 
 def _check_records(data: bytes, at: int, size: int, what: str) -> list[int]:
@@ -210,6 +240,11 @@ def check_queue_stats(data: bytes, at: int) -> list[int]:
     return _check_records(data, at, _QUEUE_SIZE, "a list of queues")
 
 
+def check_port_stats(data: bytes, at: int) -> list[int]:
+    """Check the counters of ports. Returns the offsets where the message may be cut. Raises MalformedError."""
+    return _check_records(data, at, _PORT_COUNTERS_SIZE, "a list of the counters of ports")
+
+
 def check_ports(data: bytes, at: int) -> list[int]:
     """Check port descriptions. Returns the offsets where the message may be cut. Raises MalformedError."""
     return _check_records(data, at, _PORT_SIZE, "a list of ports")
@@ -218,6 +253,33 @@ def check_ports(data: bytes, at: int) -> list[int]:
 def port_numbers(data: bytes, at: int) -> list[int]:
     """Returns the port numbers in checked port descriptions."""
     return [_LONG.unpack_from(data, offset)[0] for offset in range(at, len(data), _PORT_SIZE)]
+
+
+def check_meters(data: bytes, at: int) -> list[int]:
+    """Check meter configurations from ``at`` to the end. Returns the offsets where the message may be cut.
+
+    Raises MalformedError.
+    """
+    end = len(data)
+    cuts: list[int] = []
+    last = at
+    while at < end:
+        if end - at < _METER_HEAD:
+            raise MalformedError(at, "half a meter")
+        (length,) = _SHORT.unpack_from(data, at)
+        if length < _METER_HEAD or at + length > end:
+            raise MalformedError(at, _wrong_length("a meter", length, _METER_HEAD, end - at))
+        if (length - _METER_HEAD) % _BAND_SIZE:
+            raise MalformedError(at, f"a meter of {length} bytes; a band has {_BAND_SIZE}")
+        for band in range(at + _METER_HEAD, at + length, _BAND_SIZE):
+            kind, size = _PAIR.unpack_from(data, band)
+            if kind not in _BAND_KINDS or size != _BAND_SIZE:
+                raise MalformedError(band, f"a band of type {kind} and {size} bytes, which OpenFlow does not know")
+        at += length
+        if at - last > PIECE and at < end:
+            cuts.append(at)
+            last = at
+    return cuts
 
 
 def check_aggregate(data: bytes, at: int) -> None:

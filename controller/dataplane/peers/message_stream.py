@@ -35,8 +35,10 @@ MAX_ERROR = 76
 """An error is cut to so many bytes: 64 of the refused message, as OpenFlow asks for, after its own 12."""
 MAX_ANSWER = 32 << 20
 """Limits the length of an answer in parts, in bytes: about 200,000 rules."""
-MAX_QUEUES_ANSWER = 4 << 20
-"""Limits the length of an answer on queues, in bytes: all of ours at MAX_PORTS ports, with a part for each port."""
+MAX_COUNTERS_ANSWER = 4 << 20
+"""Limits the length of an answer on queues or on the counters of ports, in bytes.
+
+It is enough for all queues of ours at MAX_PORTS ports, with a part for each port."""
 MAX_PACKET_INS = 256
 """Read this many packets for the controller after it has asked for them; then the switch is told to send no more."""
 MAX_PACKET_IN = 1024
@@ -70,6 +72,8 @@ _ANSWER_TO = {
     ofp.OFPT_BARRIER_REQUEST: ofp.OFPT_BARRIER_REPLY,
     ofp.OFPT_EXPERIMENTER: ofp.OFPT_EXPERIMENTER,
 }
+_NOTED = frozenset({*_ANSWER_TO, ofp.OFPT_SET_ASYNC})
+_COUNTERS = frozenset({ofp.OFPMP_QUEUE, ofp.OFPMP_PORT_STATS})
 _ANSWERS = frozenset(_ANSWER_TO.values()) - {ofp.OFPT_EXPERIMENTER}
 _EVENTS = frozenset({ofp.OFPT_PORT_STATUS, ofp.OFPT_FLOW_REMOVED})
 _PACKET_IN_MATCH = 24
@@ -115,7 +119,7 @@ class _Request:
 class MessageStream:
     """One connection.
 
-    Call ``feed`` with received bytes, ``next_step`` until it is None, and ``sent`` for each message.
+    Call ``feed`` with received bytes, ``next_step`` until it is None, and ``sent`` for what is sent.
     """
 
     def __init__(self) -> None:
@@ -139,14 +143,20 @@ class MessageStream:
         self._at = 0
         self._data += data
 
-    def sent(self, message: bytes | bytearray) -> None:
-        """Note one message that is about to be sent, so that its answer is accepted."""
-        _, kind, _, xid = _HEADER.unpack_from(message)
+    def sent(self, messages: bytes | bytearray) -> None:
+        """Note whole messages that are about to be sent, so that their answers are accepted."""
+        at = 0
+        while at < len(messages):
+            _, kind, length, xid = _HEADER.unpack_from(messages, at)
+            if kind in _NOTED:
+                self._note(kind, xid, messages[at : at + length])
+            at += length
+
+    def _note(self, kind: int, xid: int, message: bytes | bytearray) -> None:
         if kind == ofp.OFPT_SET_ASYNC:
             self._packet_ins = MAX_PACKET_INS if _LONGS.unpack_from(message, _HEADER_SIZE)[0] else 0
-        answer = _ANSWER_TO.get(kind)
-        if answer is None:
             return
+        answer = _ANSWER_TO[kind]
         if answer == ofp.OFPT_EXPERIMENTER and not _is_bundle_control(message):
             return
         part = _PAIR.unpack_from(message, _HEADER_SIZE)[0] if answer == ofp.OFPT_MULTIPART_REPLY else None
@@ -328,7 +338,7 @@ class MessageStream:
         if flags & ~ofp.OFPMPF_REPLY_MORE:
             raise shapes.MalformedError(_HEADER_SIZE + 2, f"the flags {flags:#06x}; 0 or 1 are right")
         request.size += max(len(message), _PART)
-        most = MAX_QUEUES_ANSWER if part == ofp.OFPMP_QUEUE else MAX_ANSWER
+        most = MAX_COUNTERS_ANSWER if part in _COUNTERS else MAX_ANSWER
         if request.size > most:
             raise RefusedError(f"its answer to one request has more than {most} bytes")
         message, cuts = self._checked_parts(part, message)
@@ -346,6 +356,10 @@ class MessageStream:
                 return (shapes.without_vendors(message, vendors) if vendors else message), cuts
             case ofp.OFPMP_QUEUE:
                 return message, shapes.check_queue_stats(message, _PARTS_SIZE)
+            case ofp.OFPMP_PORT_STATS:
+                return message, shapes.check_port_stats(message, _PARTS_SIZE)
+            case ofp.OFPMP_METER_CONFIG:
+                return message, shapes.check_meters(message, _PARTS_SIZE)
             case ofp.OFPMP_PORT_DESC:
                 cuts = shapes.check_ports(message, _PARTS_SIZE)
                 self._see_ports(shapes.port_numbers(message, _PARTS_SIZE))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.dataplane.queues.numbers import class_of
+from controller.dataplane.queues.numbers import IN_ORDER, QueueNumbers, class_of
 
 MAX_REMEMBERED = 65_536
 """Limits the remembered counters of a switch. Beyond it, the counters of removed ports are forgotten."""
@@ -16,10 +16,11 @@ MAX_REMEMBERED = 65_536
 class ByteCounts:
     """The sums over each switch's ports. They survive the removal of ports, queues and switches.
 
-    The sums of a single port are kept as long as its counters are remembered.
+    The sums of a single port are kept as long as its counters are remembered. ``numbers`` are the queues of classes.
     """
 
-    def __init__(self, *, max_remembered: int = MAX_REMEMBERED) -> None:
+    def __init__(self, *, max_remembered: int = MAX_REMEMBERED, numbers: QueueNumbers = IN_ORDER) -> None:
+        self._numbers = numbers
         self._max_remembered = max_remembered
         self._last: dict[int, dict[tuple[int, int], int]] = {}
         self._totals: dict[tuple[int, int | None], int] = {}
@@ -36,7 +37,7 @@ class ByteCounts:
             before = last.get((port, queue), 0)
             risen = count - before if count >= before else count
             last[port, queue] = count
-            service_class = class_of(queue)
+            service_class = class_of(queue, self._numbers)
             key = (dpid, service_class)
             self._totals[key] = self._totals.get(key, 0) + risen
             own = ports.setdefault(port, {})

@@ -58,7 +58,8 @@ def _ensure_queues(database: Database, dpid: int, queues: Callable[[int], PortQu
         skipped |= refused
         work = work.without(refused)
         state = database.read()
-    return QueueResult(work.created, work.changed, skipped, remark=_collect(database, state))
+    remarks = [each for each in (_collect(database, state), _see_through_tags(database, state)) if each is not None]
+    return QueueResult(work.created, work.changed, skipped, remark="; ".join(remarks) or None)
 
 
 def _carry_out(database: Database, dpid: int, work: QueueWork, queues: Callable[[int], PortQueues]) -> dict[int, str]:
@@ -99,6 +100,18 @@ def _collect(database: Database, state: State) -> str | None:
         database.run("--no-wait", *garbage)
     except OvsdbError as error:
         return f"queues in its database that no port uses any more could not be deleted: {error}"
+    return None
+
+
+def _see_through_tags(database: Database, state: State) -> str | None:
+    """Let the switch look behind two VLAN tags. Returns why that failed."""
+    arguments = ovsdb.see_through_tags(state)
+    if not arguments:
+        return None
+    try:
+        database.run("--no-wait", *arguments)
+    except OvsdbError as error:
+        return f"packets with two VLAN tags are other traffic, because vlan-limit could not be set: {error}"
     return None
 
 

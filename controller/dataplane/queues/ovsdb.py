@@ -17,7 +17,11 @@ from controller.access.certificates.contexts import TlsContext
 from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, is_by_tls, select
 
 TAG = "trainyard"
+_VLAN_LIMIT = "vlan-limit"
+_VLAN_TAGS = 2
+"""Let a switch look behind this many VLAN tags. Open vSwitch looks behind two at most, and behind one by default."""
 _TABLES = {
+    "Open_vSwitch": ("other_config",),
     "Bridge": ("name", "datapath_id", "ports"),
     "Port": ("_uuid", "name", "qos", "interfaces"),
     "Interface": ("_uuid", "name", "ofport", "type"),
@@ -115,6 +119,16 @@ def bridge_ports(state: State, dpid: int) -> tuple[BridgePort, ...] | None:
         if known:
             found.append(BridgePort(port["name"], known[0], next(iter(as_set(port["qos"])), None)))
     return tuple(sorted(found, key=lambda port: port.number))
+
+
+def see_through_tags(state: State) -> list[str]:
+    """The arguments of one transaction that let the switch see what is behind two VLAN tags (QinQ).
+
+    Empty: somebody has set how many it looks behind. That is left alone.
+    """
+    if not state["Open_vSwitch"] or any(_VLAN_LIMIT in row["other_config"] for row in state["Open_vSwitch"]):
+        return []
+    return ["set", "open_vswitch", ".", f"other_config:{_VLAN_LIMIT}={_VLAN_TAGS}"]
 
 
 def collect_garbage(state: State) -> list[str]:

@@ -22,6 +22,7 @@ from controller.dataplane.queues.numbers import PortQueues, port_queues, queue_i
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.queues.probe import Counters, ProbedPort
+from controller.dataplane.queues.received import read_received
 from controller.dataplane.values import PortProof, Settings
 
 SHOWN = 3
@@ -90,6 +91,10 @@ class Ports:
             counters = probe.read_counters(self._channel)
             self._counted(counters)
         return counters
+
+    def received(self) -> Mapping[int, int]:
+        """Returns the bytes that each port has received, as far as the switch counts them. Raises SwitchGoneError."""
+        return {port: count for port, count in read_received(self._channel).items() if port in self._ports}
 
     def are_as_proven(self) -> bool:
         """Returns whether every queue that was proven still exists. Raises SwitchGoneError."""
@@ -178,7 +183,8 @@ class Ports:
         """Prove the ports that are not in ``keep``."""
         old = {proof.port: proof for proof in self.proofs}
         fresh = [port for port in ports if port.number not in keep]
-        proven = probe.prove(self._channel, fresh, self._settings.classes) if fresh else ()
+        settings = self._settings
+        proven = probe.prove(self._channel, fresh, settings.classes, settings.code_points) if fresh else ()
         proofs = {proof.port: proof for proof in proven}
         # A port that went down meanwhile could not count packets. It is proven when it is up again.
         self.read()
@@ -206,7 +212,11 @@ class Ports:
         ]
 
     def _has_queues(self, port: ProbedPort, counters: Counters) -> bool:
-        return all((port.number, queue) in counters for queue in queue_ids(self._settings.classes))
+        return all((port.number, queue) in counters for queue in self._ids)
+
+    @property
+    def _ids(self) -> tuple[int, ...]:
+        return queue_ids(self._settings.classes, self._settings.queue_numbers)
 
     def _speed_bps(self, number: int) -> float | None:
         """Returns the rate of a port from the settings, or else its own speed, or else None."""
@@ -216,15 +226,17 @@ class Ports:
         port = self._ports.get(number)
         return float(port.curr_speed * _KBPS) if port is not None and port.curr_speed else None
 
-    def _rate_bps(self, number: int) -> float:
+    def rate_bps(self, number: int) -> float:
+        """Returns the rate of a port in bit/s; 1 Gbit/s where nobody tells it."""
         return self._speed_bps(number) or _DEFAULT_RATE_BPS
 
     def _queues(self, number: int) -> PortQueues:
         return port_queues(
-            self._rate_bps(number),
+            self.rate_bps(number),
             classes=self._settings.classes,
             job_floor=self._settings.job_floor,
             other_floor=self._settings.other_floor,
+            numbers=self._settings.queue_numbers,
         )
 
 

@@ -16,10 +16,10 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from controller.code_points import CodePoints
 from controller.dataplane.channel import Channel, in_turns
 from controller.dataplane.queues.numbers import class_of, queue_ids
 from controller.dataplane.values import PortProof
-from controller.model import CLASS_DSCP, OTHER_DSCP
 
 PACKETS = 3
 _ROUNDS = 3
@@ -74,20 +74,21 @@ def read_counters(channel: Channel) -> Counters:
     }
 
 
-def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int) -> tuple[PortProof, ...]:
+def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int, points: CodePoints) -> tuple[PortProof, ...]:
     """Prove every queue of every port. An unproven port has a problem in its proof. Raises SwitchGoneError.
 
+    The packets through a queue have the DSCP of its class in ``points``, as those of jobs have.
     A queue is proven when its own counter rises by the packets sent through it. A busy port may drop a packet, so
     packets that were not counted are sent again, a few times.
     """
-    before = read_counters(channel)
-    problems = {port.number: _missing(port, before, classes) for port in ports}
-    open_queues = {(p.number, q) for p in ports if problems[p.number] is None for q in queue_ids(classes)}
+    before, ids = read_counters(channel), queue_ids(classes, channel.queue_numbers)
+    problems = {port.number: _missing(port, before, ids) for port in ports}
+    open_queues = {(p.number, q) for p in ports if problems[p.number] is None for q in ids}
     now = before
     for _ in range(_ROUNDS):
         if not open_queues:
             break
-        sent = [_packet_out(channel, *key) for key in sorted(open_queues) for _ in range(PACKETS)]
+        sent = [_packet_out(channel, *key, points) for key in sorted(open_queues) for _ in range(PACKETS)]
         channel.settle(sent)
         deadline = time.monotonic() + _ROUND_SECONDS
         while open_queues and time.monotonic() < deadline:
@@ -96,16 +97,16 @@ def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int) -> tuple[
             open_queues = {key for key in open_queues if _rise(before, now, key) < PACKETS}
     proofs = []
     for port in ports:
-        rises = {queue: _rise(before, now, (port.number, queue)) for queue in queue_ids(classes)}
-        silent = [queue for queue in queue_ids(classes) if (port.number, queue) in open_queues]
+        rises = {queue: _rise(before, now, (port.number, queue)) for queue in ids}
+        silent = [queue for queue in ids if (port.number, queue) in open_queues]
         problem = problems[port.number] or (_ignored(port, silent, rises) if silent else None)
         proofs.append(PortProof(port.number, port.name, rises, problem))
     return tuple(proofs)
 
 
-def _packet_out(channel: Channel, port: int, queue: int) -> Any:
-    service_class = class_of(queue)
-    dscp = OTHER_DSCP if service_class is None else CLASS_DSCP[service_class]
+def _packet_out(channel: Channel, port: int, queue: int, points: CodePoints) -> Any:
+    service_class = class_of(queue, channel.queue_numbers)
+    dscp = points.other if service_class is None else points.classes[service_class]
     return parser.OFPPacketOut(
         channel.datapath,
         buffer_id=ofp.OFP_NO_BUFFER,
@@ -119,11 +120,12 @@ def _rise(before: Counters, now: Counters, key: tuple[int, int]) -> int:
     return now.get(key, (0, 0))[0] - before.get(key, (0, 0))[0]
 
 
-def _missing(port: ProbedPort, counters: Counters, classes: int) -> str | None:
-    missing = [queue for queue in queue_ids(classes) if (port.number, queue) not in counters]
+def _missing(port: ProbedPort, counters: Counters, ids: Sequence[int]) -> str | None:
+    missing = [queue for queue in ids if (port.number, queue) not in counters]
     if not missing:
         return None
-    return f"port {port.name} has no queue {', '.join(map(str, missing))}; it needs 0 to {classes}"
+    needs = f"0 to {ids[-1]}" if list(ids) == list(range(len(ids))) else ", ".join(map(str, sorted(ids)))
+    return f"port {port.name} has no queue {', '.join(map(str, missing))}; it needs {needs}"
 
 
 def _ignored(port: ProbedPort, silent: Sequence[int], rises: Mapping[int, int]) -> str:

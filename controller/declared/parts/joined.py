@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller.declared.claimed_traffic import ClaimedTraffic
+from controller.declared.claims import Claims
 from controller.declared.declared import Declared
-from controller.declared.job_flows import ClaimedTraffic, Claims
 from controller.declared.json_texts import with_members
 from controller.declared.parts.parts_of_job import PartsOfJob
 from controller.families.names import family_in_force
 from controller.model import Metric
 from controller.wire import JobSpec, MetricSpec
+from controller.wire.base import Unit
 
 _NO_CLAIMS = Claims(frozenset(), frozenset(), frozenset())
 _NO_TRAFFIC = ClaimedTraffic(())
-_TOLD = ("family", "model", "metric", "target", "iterations")
+_TOLD = ("family", "model", "metric", "target", "iterations", "unit")
 
 
 def join(parts: PartsOfJob) -> Declared:
@@ -30,17 +32,23 @@ def join(parts: PartsOfJob) -> Declared:
     assert leading is not None
     told = _told(parts)
     metric: Metric = told.pop("metric") or Metric()
-    spec = JobSpec(metric=MetricSpec(name=metric.name, direction=metric.direction), user=leading.part.user, **told)
+    unit: Unit = told.pop("unit") or "iteration"
+    spec = JobSpec(
+        metric=MetricSpec(name=metric.name, direction=metric.direction), user=leading.part.user, unit=unit, **told
+    )
     tasks = f"[{','.join([part.task_text for part in parts])}]"
     return Declared(
         text=with_members(spec.model_dump_json(exclude={"tasks"}), tasks=tasks),
         metric=metric,
         target=spec.target,
         iterations=spec.iterations,
+        unit=spec.unit,
         compute_seconds=spec.compute_seconds,
+        predicted=None,
         weight=spec.weight,
         arrival=None,
         stage=None,
+        rungs_left=None,
         tasks=tuple([part.task for part in parts]),
         flows=(),
         demand=(),

@@ -9,6 +9,7 @@ from controller.declared.frames import pack, unpack
 from controller.model import Metric
 from controller.pieces import Steps
 from controller.wire import PartSpec
+from controller.wire.base import Unit
 
 
 class Part(NamedTuple):
@@ -21,6 +22,7 @@ class Part(NamedTuple):
     metric: Metric | None = None
     target: float | None = None
     iterations: float | None = None
+    unit: Unit | None = None
     world_size: int | None = None
     ranks: int | None = None
     is_first: bool = False

@@ -3,6 +3,9 @@
 A target is crossed once. The policy remembers the value that a run has crossed, and when, so a job whose target changes
 afterwards does not go before others a second time. A new run has begun only if the job has another arrival and has done
 fewer iterations than at the crossing. If only one of the two differs, it is the same run.
+
+A target that a job declares only after it has crossed it counts for nothing: it would buy a place before others for
+what is done already. So the policy remembers, too, which targets jobs have declared and not yet crossed.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from controller.curves.fit import Declared, Fit
 from controller.model import Job
 
 _VALUE, _ITERATION, _ARRIVAL = "crossed:", "crossed-at:", "crossed-run:"
+_DECLARED = "declared:"
+
+_OWN = "its own 90 % of convergence counts instead"
 
 UNREACHABLE = 0.01
 """A target is out of reach where the fit's chance to get there by the run's end is below this."""
@@ -76,18 +82,40 @@ def judged(jobs: Sequence[Job], crossed: Mapping[str, Crossing]) -> tuple[Job, .
     )
 
 
-def aim(job: Job, fitted: Fit | None, crossing: Crossing | None) -> Aim:
+def is_in_time(job: Job, memory: Mapping[str, float], *, is_known: bool) -> bool:
+    """Returns whether a job has declared its target before it may have crossed it.
+
+    ``is_known``: the plan before had the job. Of a new one nobody can tell, so its target is in time.
+    """
+    return not is_known or memory.get(_DECLARED + job.id) == job.target
+
+
+def aim(job: Job, fitted: Fit | None, crossing: Crossing | None, *, in_time: bool = True) -> Aim:
     """Returns what a job is judged by. ``fitted`` is the fit with the target that ``judged`` gives the job."""
     declared = None if fitted is None else fitted.declared
     if crossing is not None:
         return Aim(crossing.value, declared, crossing, _changed(job, crossing))
     if job.target is None or fitted is None or declared is None:
         return OWN
+    target = f"its target, {job.metric.name} {job.target:.4g}"
     if declared.crossed is not None:
-        return Aim(job.target, declared, Crossing(job.target, declared.crossed, job.arrival))
+        if in_time:
+            return Aim(job.target, declared, Crossing(job.target, declared.crossed, job.arrival))
+        late = f"was declared after it was crossed at iteration {declared.crossed:.0f}"
+        return Aim(note=f"{target}, {late}, so {_OWN}")
     if (reason := _unreachable(job, job.target, fitted, declared)) is not None:
-        return Aim(note=f"its target, {job.metric.name} {job.target:.4g}, {reason}: judged by its own 90 %")
+        return Aim(note=f"{target}, {reason}, so {_OWN}")
     return Aim(job.target, declared)
+
+
+def open_targets(jobs: Sequence[Job], fits: Sequence[Fit | None], judged_by: Mapping[str, Aim]) -> dict[str, float]:
+    """Returns what ``is_in_time`` reads, for the ordering's memory: the targets that jobs have not crossed yet."""
+    remembered = {}
+    for job, fitted in zip(jobs, fits, strict=True):
+        is_crossed = fitted is not None and fitted.declared is not None and fitted.declared.crossed is not None
+        if job.target is not None and not is_crossed and judged_by[job.id].crossing is None:
+            remembered[_DECLARED + job.id] = job.target
+    return remembered
 
 
 def to_memory(crossed: Mapping[str, Crossing]) -> dict[str, float]:

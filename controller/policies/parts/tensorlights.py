@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.memo import Memo
-from controller.model import Demand, Job, Ordering, Role, Snapshot
+from controller.model import Demand, Job, Ordering, Role, Snapshot, server_of
 from controller.policies.base import OptionError
 
 BANDS = 7
@@ -36,9 +36,10 @@ def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int |
 
     Raises OptionError for a host that does not exist.
     """
-    if host is not None and host not in snapshot.hosts:
-        known = list(snapshot.hosts)[:10]
-        more = ", ..." if len(snapshot.hosts) > len(known) else ""
+    servers = dict.fromkeys(known.server for known in snapshot.hosts.values()) if host is not None else {}
+    if host is not None and host not in servers:
+        known = list(servers)[:10]
+        more = ", ..." if len(servers) > len(known) else ""
         raise OptionError(f"host: there is no host {host!r}; there are: {', '.join(known) or 'none'}{more}")
     models = {job.id: model_sizes(job) for job in snapshot.jobs}
     fans: dict[str, dict[str, float]] = {}  # host -> job -> size
@@ -76,7 +77,7 @@ def model_sizes(job: Job) -> dict[str, float]:
 
 @dataclass(slots=True)
 class _Sent:
-    """A job's flows from one host in an iteration: their first target, the largest in bytes, whether there are more."""
+    """A job's traffic from a server in an iteration: its first target, the most bytes to one, and if there are more."""
 
     first: str
     most: float = 0.0
@@ -87,13 +88,17 @@ _sent_by_demand: Memo[tuple[Demand, ...], dict[str, _Sent]] = Memo(_REMEMBERED_J
 
 
 def _sent(job: Job) -> dict[str, _Sent]:
-    """Returns what a job sends, by source."""
+    """Returns what a job sends, by server, over all interfaces."""
     return _sent_by_demand.get(job.demand, lambda: _summed(job.demand))
 
 
 def _summed(demand: Sequence[Demand]) -> dict[str, _Sent]:
-    sent: dict[str, _Sent] = {}
+    between: dict[tuple[str, str], float] = {}
     for source, target, size in demand:
+        pair = (server_of(source), server_of(target))
+        between[pair] = between.get(pair, 0.0) + size
+    sent: dict[str, _Sent] = {}
+    for (source, target), size in between.items():
         if size > 0:
             entry = sent.setdefault(source, _Sent(target))
             entry.most = max(entry.most, size)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from controller.memo import Memo
-from controller.model import Demand, Progress
+from controller.model import Demand, Progress, server_of
 from controller.pieces import Steps
 
 WINDOW_ITERATIONS = 20.0
@@ -42,8 +42,11 @@ _A_STEP = 4096
 MAX_STEP_BACK_SECONDS = 60.0
 """Of a host's clock; more is no late report."""
 
-Counts = Mapping[str, tuple[float, float]]
-"""By peer: bytes sent to it, and received from it."""
+Counts = Mapping[tuple[str, str], tuple[float, float]]
+"""By the host's own interface and the peer's: bytes sent to it, and received from it. The name of a host stands in the
+place of its interface where it has one, or where nobody knows which."""
+Rates = Mapping[tuple[str, str], float]
+"""Bytes of an iteration by the host's own interface and the peer's."""
 
 
 class Measurement(NamedTuple):
@@ -112,7 +115,7 @@ class Measured:
         # Points before the first sample tell nothing of what comes after.
         first = min(series.samples[0].time for series in self._series.values())
         clock = _Clock(progress[max(bisect_right(progress, first, key=lambda point: point.time) - 1, 0) :])
-        rates: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
+        rates: dict[str, tuple[Rates, Rates]] = {}
         spans: list[float] = []
         missed: dict[str, float] = {}
         for host, series in list(self._series.items()):
@@ -137,15 +140,16 @@ class Measured:
         return True
 
 
-def _demand(rates: Mapping[str, tuple[dict[str, float], dict[str, float]]]) -> Steps[tuple[Demand, ...]]:
-    """What each host sends to each other, as those say that counted."""
+def _demand(rates: Mapping[str, tuple[Rates, Rates]]) -> Steps[tuple[Demand, ...]]:
+    """What each interface sends to each other, as those hosts say that counted."""
     found: dict[str, dict[str, float]] = {}
-    for host, (sent, received) in rates.items():
-        found.setdefault(host, {}).update(sent)
+    for sent, received in rates.values():
+        for (own, peer), amount in sent.items():
+            found.setdefault(own, {})[peer] = amount
         # Who receives counts only for a sender that does not count itself.
-        for peer, amount in received.items():
-            if peer not in rates:
-                found.setdefault(peer, {})[host] = amount
+        for (own, peer), amount in received.items():
+            if server_of(peer) not in rates:
+                found.setdefault(peer, {})[own] = amount
         yield
     demand: list[Demand] = []
     for src in sorted(found):
@@ -159,7 +163,7 @@ def disagreements(declared: Sequence[Demand], measured: Measurement) -> tuple[st
 
     That it declares too much is said only where nothing that would explain it can be missing.
     """
-    said, seen = _sent_by_host(declared), _sent_by_host(measured.demand)
+    said, seen = sent_by_host(declared), sent_by_host(measured.demand)
     found = []
     for host in sorted(measured.sources):
         told, least = said.get(host, 0.0), seen.get(host, 0.0)
@@ -177,14 +181,16 @@ def disagreements(declared: Sequence[Demand], measured: Measurement) -> tuple[st
 _sums: Memo[Sequence[Demand], Mapping[str, float]] = Memo(4096)
 
 
-def _sent_by_host(demand: Sequence[Demand]) -> Mapping[str, float]:
+def sent_by_host(demand: Sequence[Demand]) -> Mapping[str, float]:
+    """Returns the bytes that each host sends. It is remembered."""
     return _sums.get(demand, lambda: _sum_by_host(demand))
 
 
 def _sum_by_host(demand: Sequence[Demand]) -> dict[str, float]:
     total: dict[str, float] = {}
     for src, _, amount in demand:
-        total[src] = total.get(src, 0.0) + amount
+        server = server_of(src)
+        total[server] = total.get(server, 0.0) + amount
     return total
 
 
@@ -228,12 +234,12 @@ def _window(samples: Sequence[_Sample], clock: _Clock) -> tuple[_Sample, _Sample
     return None if chosen is None else (chosen[0], last, end - chosen[1])
 
 
-def _rates(first: Counts, last: Counts, iterations: float) -> tuple[dict[str, float], dict[str, float]]:
+def _rates(first: Counts, last: Counts, iterations: float) -> tuple[Rates, Rates]:
     sent, received = {}, {}
-    for peer, (now_sent, now_received) in last.items():
-        then_sent, then_received = first.get(peer, (0.0, 0.0))
-        sent[peer] = max(now_sent - then_sent, 0.0) / iterations
-        received[peer] = max(now_received - then_received, 0.0) / iterations
+    for ends, (now_sent, now_received) in last.items():
+        then_sent, then_received = first.get(ends, (0.0, 0.0))
+        sent[ends] = max(now_sent - then_sent, 0.0) / iterations
+        received[ends] = max(now_received - then_received, 0.0) / iterations
     return sent, received
 
 

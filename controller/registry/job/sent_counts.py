@@ -1,10 +1,10 @@
-"""Bytes that a host has sent for a job, added up over its agent's counts, each of which began at zero."""
+"""Bytes that hosts have sent for a job, added up over the counts of their agents, each of which began at zero."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from controller.wire import MAX_BYTES
 
@@ -41,3 +41,24 @@ class SentCounts:
     def latest(self) -> tuple[tuple[str, float], ...]:
         """Returns the counts that are kept one by one, oldest first."""
         return tuple(self._counts.items())
+
+
+class SentByHost:
+    """The bytes of one run of a job, by host. ``counts`` has the counts of each host that counts them."""
+
+    def __init__(self, counts: Mapping[str, SentCounts] | None = None) -> None:
+        self.counts: dict[str, SentCounts] = dict(counts or {})
+
+    def merge(self, host: str, count: str, sent: float) -> bool:
+        """Merge one of a host's counts, which only grows; returns whether it grew. A first one grows even to 0."""
+        return self.counts.setdefault(host, SentCounts()).merge(count, sent)
+
+    @property
+    def by_host(self) -> dict[str, float]:
+        """The bytes of each host, summed over its counts."""
+        return {host: counts.total for host, counts in sorted(self.counts.items())}
+
+    @property
+    def total(self) -> float | None:
+        """The bytes over all hosts; None where no host counts them."""
+        return sum(counts.total for counts in self.counts.values()) if self.counts else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.declared.job_flows import FlowKey
+from controller.declared.job_flows import FlowKey, between_servers
 
 
 def both_ways(host: str, peer: str, port: int | None, peer_port: int | None) -> tuple[FlowKey, FlowKey]:
@@ -102,10 +102,13 @@ class FoundTraffic:
         return bool(gone)
 
     def give_up(self, is_not_ours: Callable[[FlowKey], bool]) -> bool:
-        """Forget the found flows that are not the job's; returns whether there were any."""
+        """Forget the found flows that are not the job's; returns whether there were any.
+
+        ``is_not_ours`` is asked of flows between servers.
+        """
         any_gone = False
         for finding in self._hosts.values():
-            kept = frozenset(flow for flow in finding.flows if not is_not_ours(flow))
+            kept = frozenset(flow for flow in finding.flows if not is_not_ours(between_servers(flow)))
             any_gone |= len(kept) < len(finding.flows)
             finding.flows = kept
         return any_gone

@@ -13,6 +13,7 @@ from controller.declared.json_texts import text_of, with_members
 from controller.declared.parts.parts_of_job import PartsOfJob
 from controller.model import Demand
 from controller.pieces import Steps
+from controller.registry.job.record import JobRecord
 from controller.wire import FoundBy
 
 StateWord = Literal["waiting", "running", "ended", "lost"]
@@ -29,6 +30,23 @@ class JobProgress(NamedTuple):
     last_metric: float | None
     last_report: float | None
     diverged: bool
+    ended_at: float | None
+
+    @classmethod
+    def of(cls, job: JobRecord) -> JobProgress:
+        """Returns how a job fares."""
+        measured = job.history.last_measured
+        return cls(
+            id=job.id,
+            user=job.spec.user,
+            state=_state_of(job),
+            iterations_done=job.history.iterations_done,
+            iterations_total=job.spec.iterations,
+            last_metric=measured.metric if measured else None,
+            last_report=job.last_report,
+            diverged=job.diverged,
+            ended_at=job.ended_at,
+        )
 
 
 class JobDescription(NamedTuple):
@@ -45,6 +63,17 @@ class JobDescription(NamedTuple):
     launcher: str | None = None
     first_host: str | None = None
 
+    @classmethod
+    def of(cls, job: JobRecord) -> JobDescription:
+        """Returns what a job is."""
+        measured = job.measured.value
+        demand = () if measured is None else measured.demand
+        leading = job.parts.leading if job.parts is not None else None
+        if leading is None:
+            return cls(job.spec, job.arrival, job.stage, demand)
+        first = leading.host if leading.part.is_first else None
+        return cls(job.spec, job.arrival, job.stage, demand, leading.part.launcher, first)
+
 
 @dataclass(frozen=True, slots=True)
 class JobView:
@@ -57,13 +86,49 @@ class JobView:
     iterations_done: float
     last_metric: float | None
     last_report: float | None
+    ended_at: float | None
     diverged: bool
     service_class: int | None
+    dscp: int | None
+    acknowledgement_dscp: int | None
     connections: int
     measured_demand: Sequence[Demand]
     measured_iterations: float
+    iterations_of_epoch: float | None
     problems: tuple[str, ...]
     parts: PartsOfJob | None = None
+
+    @classmethod
+    def of(
+        cls, job: JobRecord, service_class: int | None, *, acknowledgement_dscp: int | None = None, sharing: int = 1
+    ) -> JobView:
+        """Returns a job as the API shows it.
+
+        ``acknowledgement_dscp`` is that of jobs which have their own DSCP, and ``sharing`` jobs have the job's.
+        """
+        dscp = job.dscp if job.ended_at is None else None
+        measured = job.history.last_measured
+        demand = job.measured.value
+        return cls(
+            id=job.id,
+            spec=job.spec,
+            arrival=job.arrival,
+            state=_state_of(job),
+            iterations_done=job.history.iterations_done,
+            last_metric=measured.metric if measured else None,
+            last_report=job.last_report,
+            ended_at=job.ended_at,
+            diverged=job.diverged,
+            service_class=service_class,
+            dscp=dscp,
+            acknowledgement_dscp=None if dscp is None else acknowledgement_dscp,
+            connections=job.connections.found.connections,
+            measured_demand=() if demand is None else demand.demand,
+            measured_iterations=0.0 if demand is None else demand.iterations,
+            iterations_of_epoch=job.iterations_of_epoch,
+            problems=job.problems if dscp is None else (*job.problems, *_of_sharing(dscp, sharing)),
+            parts=job.parts,
+        )
 
     def to_json(self, targets: Mapping[str, Any]) -> Steps[str]:
         """Returns the text of a ``wire.JobState`` with its predicted targets; yields where others may go on."""
@@ -75,10 +140,14 @@ class JobView:
             "iterations_done": self.iterations_done,
             "last_metric": self.last_metric,
             "last_report": self.last_report,
+            "ended_at": self.ended_at,
             "diverged": self.diverged,
             "service_class": self.service_class,
+            "dscp": self.dscp,
+            "acknowledgement_dscp": self.acknowledgement_dscp,
             "connections": self.connections,
             "measured_iterations": self.measured_iterations,
+            "iterations_of_epoch": self.iterations_of_epoch,
             "problems": self.problems,
             "targets": targets,
         }
@@ -110,3 +179,20 @@ class JobView:
             "parts": (yield from text_of(states)),
             "missing": json.dumps(self.parts.missing, separators=(",", ":")),
         }
+
+
+def _of_sharing(dscp: int, sharing: int) -> tuple[str, ...]:
+    """Returns a sentence which says that a job shares its DSCP, where ``sharing`` jobs have it; else nothing."""
+    if sharing <= 1:
+        return ()
+    others = f"{sharing - 1} other job{'s' if sharing > 2 else ''}"
+    why = "no other one of dscp.jobs was free, and all have the best of their classes"
+    return (f"it shares DSCP {dscp} with {others}: {why}",)
+
+
+def _state_of(job: JobRecord) -> StateWord:
+    if job.ended_at is not None:
+        return "ended"
+    if job.lost_since is not None:
+        return "lost"
+    return "waiting" if job.last_report is None else "running"

@@ -124,7 +124,8 @@ def _many_jobs(controller: Controller) -> Iterator[tuple[str, Act]]:
     yield f"a report of {15 * len(peers)} peers' bytes", lambda: tell(traffic=counts)
     yield f"a report of {len(flows)} flows", lambda: tell(flows=[{"job": "j9", "flow": flow} for flow in flows])
     yield f"a job of {PARTS} parts, {CLIENTS} clients", lambda: _put_parts(controller)
-    for path in ("/v1/jobs", "/v1/plan", "/v1/plan?policy=sincronia", "/v1/status", "/v1/hosts/h0/plan", "/metrics"):
+    lists = ("/v1/jobs", "/v1/plan", "/v1/plan?policy=sincronia", "/v1/status", "/v1/network")
+    for path in (*lists, "/v1/jobs/j7/explain?weights=2,4", "/v1/hosts/h0/plan", "/metrics"):
         yield f"GET {path}, {JOBS + 2} jobs", partial(_ask, controller, "GET", path)
     for job in ("matrix", "ports"):
         yield f"DELETE /v1/jobs/{job}", partial(_ask, controller, "DELETE", f"/v1/jobs/{job}")

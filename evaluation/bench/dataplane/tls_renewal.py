@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 from controller.access.certificates.authority import utc_now
 from controller.access.certificates.folder import Folder, Wanted
 from evaluation.bench.figures import Bench, Figure
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.loads.rest_load import FIRST_PORT, RestLoad, rest_load
 from evaluation.bench.support.openflow import echo_stream
 from evaluation.bench.support.openflow.openvswitch_process import OpenVSwitch

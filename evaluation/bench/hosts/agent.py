@@ -23,7 +23,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from controller.model import CLASS_DSCP, MAX_CLASSES
+from controller.code_points import POOL_2
+from controller.model import MAX_CLASSES
 from controller.wire import HostPlan
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.hosts.agent_load import JOBS, PEERS, Churn, groups, running_jobs, socket_count
@@ -229,12 +230,12 @@ def _plan() -> dict[str, Any]:
     """Every job in a class."""
     names = [*(f"job{n}" for n in range(JOBS)), "fresh", "churn"]
     marks = [
-        {"job": name, "service_class": n % MAX_CLASSES, "dscp": CLASS_DSCP[n % MAX_CLASSES]}
+        {"job": name, "service_class": n % MAX_CLASSES, "dscp": POOL_2.classes[n % MAX_CLASSES]}
         for n, name in enumerate(names)
     ]
     return HostPlan.model_validate(
         {
-            "host": "h1", "epoch": 1, "policy": "fifo", "mode": "marked", "class_dscp": CLASS_DSCP,
+            "host": "h1", "epoch": 1, "policy": "fifo", "mode": "marked", "class_dscp": POOL_2.classes,
             "class_floor": 0.01, "other_floor": 0.1, "egress_bps": 1e9, "marks": marks,
         }
     ).model_dump(mode="json")  # fmt: skip

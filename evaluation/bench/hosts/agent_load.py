@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import subprocess
@@ -42,10 +43,12 @@ while True:
     time.sleep(1.0)
 """
 
+TASK = "step_0/user/task_0"
+"""Where Slurm puts the processes of a job, below the job's cgroup."""
 # Starts the jobs, each in its cgroup if it has one, and with a name in its environment if the jobs have names.
 _JOBS = r"""
 import json, os, resource, sys
-jobs, each, peers, place, names, job = *map(int, sys.argv[1:4]), *sys.argv[4:]
+jobs, each, peers, place, task, names, job = *map(int, sys.argv[1:4]), *sys.argv[4:]
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
 told, tell = os.pipe()
@@ -55,7 +58,7 @@ for n in range(jobs):
     pid = os.fork()
     if pid == 0:
         if place != "-":
-            with open(f"{place}/job_{n}/cgroup.procs", "w") as procs:
+            with open(f"{place}/job_{n}/{task}/cgroup.procs", "w") as procs:
                 procs.write("0")
         for m in range(jobs):
             os.close(hear[m][1])
@@ -91,22 +94,22 @@ def groups() -> Iterator[Path | None]:
         yield None
         return
     place = second / f"bench{secrets.token_hex(4)}_slurmstepd.scope"
-    names = [place / f"job_{n}" for n in range(JOBS)] + [place / "fresh", place / "churn"]
+    tasks = [place / f"job_{n}" / TASK for n in range(JOBS)]
     try:
-        for name in names:
+        for name in (*tasks, place / "fresh", place / "churn"):
             name.mkdir(parents=True)
         yield place
     finally:
-        for name in (*names, place):
+        for folder, _, _ in os.walk(place, topdown=False):
             with contextlib.suppress(OSError):
-                name.rmdir()
+                Path(folder).rmdir()
 
 
 @contextlib.contextmanager
 def running_jobs(place: Path | None, names: str | None = None) -> Iterator[list[int]]:
     """The jobs' processes. ``names``: TRAINYARD_JOB of each begins with it; None: they have none."""
     command = [sys.executable, "-S", "-c", _JOBS, str(JOBS), str(SOCKETS_A_JOB), str(PEERS)]
-    command += [str(place or "-"), names or "-", _JOB]
+    command += [str(place or "-"), TASK, names or "-", _JOB]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

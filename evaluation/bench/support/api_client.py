@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import requests
 import yaml
 
+from evaluation.bench.support.free_port import free_port
+
 OPERATOR, HOST = "operators-own-token", "token-of-host-h1"
-_LOWEST_PORT = 10_000
 
 
-def free_port() -> int:
-    """Returns a port that a server can listen on, at any address of this machine.
+class Process(Protocol):
+    """A controller's process, as ``subprocess.Popen`` has it."""
 
-    It is not one of those that the system gives to connections: between this call and the server's start, and for a
-    minute after its end, a connection from any address would keep a server from listening on 0.0.0.0. Where the system
-    gives all ports to connections, it is any free one.
-    """
-    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    ports = [port for port in range(_LOWEST_PORT, 2**16) if not first <= port <= last] or [0]
-    while True:
-        port = secrets.choice(ports)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("0.0.0.0", port))
-            return int(probe.getsockname()[1])
+    @property
+    def pid(self) -> int:
+        """The process id."""
+
+    def poll(self) -> int | None:
+        """Returns the exit status; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Returns the exit status when it has ended. Raises subprocess.TimeoutExpired."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal, unless it has ended."""
+
+
+class Begin(Protocol):
+    """What starts a controller."""
+
+    def __call__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, /) -> Process:
+        """Start a command with an environment, and append its output to a file."""
+
+
+def spawned(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
+    """Start a command in a process of its own."""
+    with log.open("ab") as out:
+        return subprocess.Popen(command, env=environment, stdout=out, stderr=out)
 
 
 class Controller:
-    """``ryu-manager controller.app`` on free ports of the loopback, without any switch. ``apps``: others beside it."""
+    """``ryu-manager controller.app`` on free ports of the loopback, without any switch. ``apps``: others beside it.
+
+    ``begin`` starts the process.
+    """
+
+    begin: ClassVar[Begin] = staticmethod(spawned)
 
     def __init__(
         self, folder: Path, *, token: bool = True, scheme: str = "http", apps: Sequence[str] = (), **settings: Any
@@ -64,7 +82,7 @@ class Controller:
         self.session.trust_env = False
         if token:
             self.session.headers["Authorization"] = f"Bearer {OPERATOR}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     def write(self) -> None:
         """Write ``settings`` for the next start."""
@@ -74,9 +92,7 @@ class Controller:
         """Start it, by the command ``wrapper`` if need be, which must become it; return when it answers."""
         environment = os.environ | {"TRAINYARD_CONFIG": str(self.config), "PYTHONWARNINGS": "ignore"}
         program = Path(sys.executable).with_name("ryu-manager")
-        with self._log.open("ab") as log:
-            command = [*wrapper, str(program), "controller.app", *self._apps]
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        self.process = self.begin([*wrapper, str(program), "controller.app", *self._apps], environment, self._log)
         try:
             self._wait(self.process, verify)
         except BaseException:
@@ -84,7 +100,7 @@ class Controller:
             raise
         return self
 
-    def _wait(self, process: subprocess.Popen[bytes], verify: bool | str) -> None:
+    def _wait(self, process: Process, verify: bool | str) -> None:
         deadline = time.monotonic() + 120
         while True:
             try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from host_reporter.formats import names
 from host_reporter.formats.events import Direction
+from host_reporter.formats.local import with_names
 
 MAX_NAMES = 50
 """Remember at most so many names of metrics."""
@@ -29,7 +30,8 @@ class MetricChoice:
     """Chooses the metric at the first line that has one, and keeps it, so that a run's curve is of one metric.
 
     Only the first metric of a validation takes the place of one of the training, unless it is a final one. Of several
-    on that line: the declared one, else validation before training, else a loss, else the first one.
+    on that line: the declared one, else validation before training, else a loss, and that before its parts, else the
+    first one.
     ``seen`` are the names of all metrics so far.
     """
 
@@ -78,7 +80,7 @@ class MetricChoice:
         if self._wanted.metric is not None:
             return _named(self._wanted.metric, metrics)
         known = [name for name in metrics if self.direction_of(name) is not None]
-        return min(known, key=lambda name: (not names.is_validation(name), not names.is_loss(name)), default=None)
+        return min(known, key=_rank, default=None)
 
     def problem(self) -> str | None:
         """Returns what a person should know of the metric."""
@@ -88,13 +90,17 @@ class MetricChoice:
                 "declare progress.direction, max or min"
             )
         if self.name is None and self.seen and self._wanted.metric is not None:
-            return f"no line has the metric {self._wanted.metric}; there are {', '.join(list(self.seen)[:12])}"
+            return with_names(f"no line has the metric {self._wanted.metric}", self.seen)
         if self.name is None and self.seen:
-            return (
-                f"none of {', '.join(list(self.seen)[:12])} is known as a metric: "
-                "declare progress.metric and progress.direction"
+            return with_names(
+                "none of its values is known as a metric: declare progress.metric and progress.direction", self.seen
             )
         return None
+
+
+def _rank(name: str) -> tuple[bool, bool, bool, bool]:
+    """Returns the place of a metric among others: validation first, then losses, of which the whole one is first."""
+    return not names.is_validation(name), not names.is_loss(name), names.is_beside(name), not names.is_whole(name)
 
 
 def _named(wanted: str, metrics: Mapping[str, float]) -> str | None:

@@ -41,14 +41,16 @@ class Position:
     @property
     def length(self) -> float | None:
         """How many iterations the run has; None: it is not known."""
-        if self._total is not None:
+        if self._total is not None and not self.counts_epochs:
             return self._total
         if self._epochs is None:
             return None
+        # Where epochs count from 0 and the last one has the number of all, there is one more: 0/2, 1/2, 2/2.
+        epochs = self._epochs + (self._first == 0.0 and self._epoch == self._epochs)
         if self.counts_epochs:
-            return self._epochs - max(self._offset, 0.0)
+            return epochs - max(self._offset, 0.0)
         earlier = max((self._first or 0.0) - 1.0, 0.0)
-        return (self._epochs - earlier) * self._of if self._of else None
+        return (epochs - earlier) * self._of if self._of else None
 
     @property
     def first_epoch(self) -> float | None:

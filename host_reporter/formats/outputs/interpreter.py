@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from host_reporter.formats.counts.counting import Counter, handed_over
+from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.counts.handover import handed_over
 from host_reporter.formats.events import Event
 from host_reporter.formats.matching import CompiledPattern, Matcher
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.outputs.tally import Tally
 from host_reporter.formats.prefixes import dates
 from host_reporter.formats.prefixes.cleaning import Cleaned, Cleaner
+from host_reporter.formats.prefixes.commas import Commas
 from host_reporter.formats.preset import Pattern
 from host_reporter.formats.reading import Reading
 from host_reporter.formats.recognition import Look, Recognition
@@ -21,10 +23,14 @@ _END = "end_pattern"
 
 
 class Sight(NamedTuple):
-    """A line, and what the presets say of it; None: it is of a rank that is not followed."""
+    """A line, and what the presets say of it; None: it is of a rank that is not followed.
+
+    ``unsure``: values of metrics that may be meant otherwise.
+    """
 
     cleaned: Cleaned
     look: Look | None
+    unsure: frozenset[float] = frozenset()
 
 
 class Interpreter:
@@ -41,14 +47,16 @@ class Interpreter:
         *,
         raw: bool = False,
         end_pattern: str | None = None,
+        ranks_in_brackets: bool = False,
     ) -> None:
-        """Raises PatternError."""
+        """``ranks_in_brackets``: a launcher puts a rank before each line, as in ``[0] step 5``. Raises PatternError."""
         self.tally = Tally()
         self.recognition = recognition
         self._declared = declared or Declared()
         self._raw = raw
         self._end = CompiledPattern(Pattern(regex=end_pattern, ended=True), "end_pattern") if end_pattern else None
-        self._cleaner = Cleaner()
+        self._cleaner, self._ranks_in_brackets = Cleaner(ranks_in_brackets=ranks_in_brackets), ranks_in_brackets
+        self._commas = Commas()
         self._preset = recognition.chosen
         self._reported: float | None = None
         self._rank: int | None = None
@@ -68,9 +76,9 @@ class Interpreter:
 
     def look(self, line: str) -> Sight | None:
         """Returns what the presets say of a line; None: the rest of it is to come."""
-        return self._look(self._cleaner.feed(line))
+        return self._look(self._cleaner.feed(line), self._commas)
 
-    def _look(self, cleaned: Cleaned | None) -> Sight | None:
+    def _look(self, cleaned: Cleaned | None, commas: Commas) -> Sight | None:
         if cleaned is None:
             return None
         if self._end is not None and (end := self._end.read(cleaned.raw) or self._end.read(cleaned.text)) is not None:
@@ -78,16 +86,18 @@ class Interpreter:
         if self._rank is not None and cleaned.rank is not None and cleaned.rank > self._rank:
             return Sight(cleaned, None)
         if self._raw:
-            look = self.recognition.look(cleaned.raw)
+            raw, unsure = commas.feed(cleaned.raw)
+            look = self.recognition.look(raw)
             if look.readings or cleaned.raw == cleaned.text:
-                return Sight(cleaned, look)
-        return Sight(cleaned, self.recognition.look(cleaned.text))
+                return Sight(cleaned, look, unsure)
+        text, unsure = commas.feed(cleaned.text)
+        return Sight(cleaned, self.recognition.look(text), unsure)
 
     def accept(self, sight: Sight | None) -> list[Event]:
         """Returns the events of a line."""
         if sight is None or sight.look is None:
             return []
-        cleaned, look = sight.cleaned, sight.look
+        cleaned, look = sight.cleaned, _without(sight.look, sight.unsure)
         if look.readings or look.sure:
             self.tally.understood()
             if cleaned.rank is not None and any(reading.counts for reading in look.readings.values()):
@@ -104,28 +114,30 @@ class Interpreter:
         """Learns from the last lines of the file whether dates without a zone fit the time when it was last written."""
         if self._shift is not None or modified is None:
             return
-        cleaner = Cleaner()
+        cleaner = Cleaner(ranks_in_brackets=self._ranks_in_brackets)
         found = [cleaned for line in last_lines if (cleaned := cleaner.feed(line)) is not None]
         naive = [cleaned.time for cleaned in found if cleaned.time is not None and not cleaned.is_zoned]
         self._shift = dates.shift(naive[-1], modified) if naive else None
 
     def settle(self) -> list[Event]:
-        """The output is silent, or at its end: returns the events of a guess by the lines so far."""
-        return self._count(self.recognition.settle())
+        """The output is silent, or at its end: returns the events of a guess, and of lines that waited for more."""
+        events = self._count(self.recognition.settle())
+        return events + self.tally.count(self.counter.settle())
 
     def begin_file(self) -> None:
         """The next lines are of a file that was begun anew."""
         self._cleaner.reset()
+        self._commas.reset()
         self._shift = None
         self.counter.begin_file()
 
     def problem(self) -> str | None:
         """Returns what a person should know of what was read, if anything."""
-        return self.counter.problem()
+        return self.counter.problem() or self._commas.problem()
 
     def ends(self, line: str) -> bool | None:
         """Returns whether a line ends the run; None: it says nothing. It changes nothing."""
-        sight = self._look(Cleaner().feed(line))
+        sight = self._look(Cleaner(ranks_in_brackets=self._ranks_in_brackets).feed(line), Commas())
         readings = list(sight.look.readings.values()) if sight is not None and sight.look is not None else []
         return any(reading.ended for reading in readings) if readings else None
 
@@ -150,6 +162,17 @@ class Interpreter:
         """Count by another preset from here on."""
         self._preset, self._reported = chosen, self.counter.highest
         self.counter = Counter(self._declared.wanted(chosen), chosen.name, is_guess=self.recognition.is_guess)
+
+
+def _without(look: Look, unsure: frozenset[float]) -> Look:
+    """Returns what is seen in a line without metrics of these values."""
+    if not unsure:
+        return look
+    return look._replace(readings={name: _sure(reading, unsure) for name, reading in look.readings.items()})
+
+
+def _sure(reading: Reading, unsure: frozenset[float]) -> Reading:
+    return replace(reading, metrics={name: value for name, value in reading.metrics.items() if value not in unsure})
 
 
 def _dated(reading: Reading, time: float) -> Reading:

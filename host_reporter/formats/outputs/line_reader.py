@@ -31,7 +31,9 @@ class Declared:
 class LineReader(Protocol):
     """Lines in, events out. ``look`` runs the patterns, and may be ended in the middle; ``accept`` does the rest."""
 
-    tally: Tally
+    @property
+    def tally(self) -> Tally:
+        """How much was understood."""
 
     @property
     def preset(self) -> str | None:

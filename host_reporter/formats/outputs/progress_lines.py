@@ -11,6 +11,7 @@ from dataclasses import replace
 from host_reporter.formats.events import (
     MAX_ITERATION,
     MAX_METRIC,
+    MAX_RUNGS,
     Diverged,
     Ended,
     Event,
@@ -30,6 +31,7 @@ RECORD_KEYS: Mapping[str, str] = {
     "Without it the time at which the agent reads the line counts.",
     "stage": "The stage of the study that the job is in from now on, in a line without iteration; null: in none.",
     "until": "The iteration at which the stage ends, beside stage.",
+    "rungs_left": "How many rungs of the study follow the stage, beside stage; 0: it is the last.",
     "target": "The value of the metric that the user calls done, in a line without iteration; null: none. "
     "The target in the spec of the job file counts before it.",
     "diverged": "true: the metric or the loss of the run is no finite number. It may stand beside iteration.",
@@ -45,8 +47,8 @@ _STAGE = re.compile(r"[A-Za-z0-9._-]{1,62}")
 def progress_event(line: str) -> Event | None:
     """Returns the event of a line of a progress file: an object with some of RECORD_KEYS; None where it is none.
 
-    ``{"iteration": .., "metric": .., "time": .., "diverged": ..}``, ``{"stage": .., "until": ..}``, ``{"target": ..}``,
-    ``{"diverged": true}`` or ``{"ended": true}``.
+    ``{"iteration": .., "metric": .., "time": .., "diverged": ..}``, ``{"stage": .., "until": .., "rungs_left": ..}``,
+    ``{"target": ..}``, ``{"diverged": true}`` or ``{"ended": true}``.
     """
     try:
         record = json.loads(line)
@@ -111,13 +113,17 @@ def _point(iteration: object, metric: object, time: object) -> Point | None:
     return Point(done, measured, moment(time))
 
 
-def _staged(stage: object, until: object) -> Staged | None:
-    end = finite(until)
+def _staged(stage: object, until: object, rungs_left: object) -> Staged | None:
+    end, rungs = finite(until), finite(rungs_left)
     if stage is None:
         return Staged(None)
     if not isinstance(stage, str) or not _STAGE.fullmatch(stage):
         return None
-    return Staged(stage, end if end is not None and 0 < end <= MAX_ITERATION else None)
+    return Staged(
+        stage,
+        end if end is not None and 0 < end <= MAX_ITERATION else None,
+        int(rungs) if rungs is not None and 0 <= rungs <= MAX_RUNGS and rungs.is_integer() else None,
+    )
 
 
 def _measurement(record: Mapping[str, object]) -> Point | None:
@@ -129,7 +135,7 @@ def _measurement(record: Mapping[str, object]) -> Point | None:
 
 def _declaration(record: Mapping[str, object]) -> Staged | Targeted | Diverged | None:
     if "stage" in record:
-        return _staged(record["stage"], record.get("until"))
+        return _staged(record["stage"], record.get("until"), record.get("rungs_left"))
     if "target" in record:
         return _targeted(record["target"])
     return Diverged() if record.get("diverged") is True else None

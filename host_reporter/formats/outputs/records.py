@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from host_reporter.formats import names, recognition
-from host_reporter.formats.counts.counting import Counter, handed_over
+from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.counts.handover import handed_over
 from host_reporter.formats.events import Described, Ended, Event
+from host_reporter.formats.local import with_names
 from host_reporter.formats.matching import Matcher, Record, flat
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.outputs.progress_lines import PROGRESS_KEYS, progress_event
@@ -29,12 +33,15 @@ _ITERATION = (
     "update",
     "training_iteration",
 )
+SEPARATORS = ",;\t"
+"""What may be between the cells of a table."""
+
 PROGRESS_FILE = "progress-file"
 """The name of the format of a job's progress file."""
 
 _EPOCH = ("epoch", "epochs")
 _TIME = ("time", "timestamp", "_timestamp", "wall_time", "walltime", "date")
-_SEPARATORS = ",;\t"
+_DECIMAL_COMMA = re.compile(r"[-+]?\d{0,40},\d{1,40}(?:[eE][-+]?\d{1,4})?")
 
 
 class Records:
@@ -58,6 +65,8 @@ class Records:
         )
         self._is_guess = False
         self._reported: float | None = None
+        self._first: Reading | None = None
+        self._begins_again = False
         self.counter = Counter(self._declared.wanted(self._matcher))
 
     @property
@@ -97,10 +106,24 @@ class Records:
             self.tally.missed(line)
             return []
         self.tally.understood()
-        events = self.counter.count(reading)
+        events = self.counter.count(self._marked(reading))
         if self._reported is not None and self.counter.highest is not None:
             events, self._reported = handed_over(events, self._reported, self.counter.highest), None
         return self.tally.count(events)
+
+    def _marked(self, reading: Reading) -> Reading:
+        """Returns a reading that says that a program begins again, if it does: it appends to the file of a run before.
+
+        The header, or the place and the names of the first record, come again then.
+        """
+        if not reading.counts:
+            return reading
+        first = self._first
+        is_first_again = first is not None and _place(first) == _place(reading)
+        if self._first is None:
+            self._first = reading
+        begins, self._begins_again = self._begins_again or is_first_again, False
+        return replace(reading, begun=True) if begins else reading
 
     def check_dates(self, _last_lines: Sequence[str], _modified: float | None) -> None:
         """Its records have no dates in front."""
@@ -111,6 +134,7 @@ class Records:
 
     def forget(self) -> None:
         """The file began anew, maybe with other fields."""
+        self._first, self._begins_again = None, False
         self.counter.begin_file()
 
 
@@ -126,9 +150,11 @@ class TableReader(Records):
 
     def look(self, line: str) -> tuple[list[str], str]:
         """Returns the cells of a row."""
-        separator = self._separator if self._header is not None else max(_SEPARATORS, key=line.count)
+        separator = self._separator if self._header is not None else max(SEPARATORS, key=line.count)
         try:
-            return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])], line
+            cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+            # Semicolons stand between cells where the comma is for decimals: 1,234 has no thousands.
+            return [_with_point(cell) for cell in cells] if separator == ";" else cells, line
         except csv.Error:
             return [], line
 
@@ -138,8 +164,9 @@ class TableReader(Records):
         if not any(cells) or line.startswith("#"):
             return []
         if self._header is None or tuple(cells) == self._header:
+            self._begins_again = self._header is not None
             if self._header is None:
-                self._separator = max(_SEPARATORS, key=line.count)
+                self._separator = max(SEPARATORS, key=line.count)
                 self._header = tuple(cells)
                 self.recognise(self._header)
             return []
@@ -163,11 +190,9 @@ class TableReader(Records):
         if self._header is None or self._matcher is None or not self._is_declared:
             return super().problem()
         lacking = [name for name in self._matcher.named if name not in self._header]
-        return (
-            f"it has no column {', '.join(lacking)}; there are {', '.join(self._header[:20])}"
-            if lacking
-            else super().problem()
-        )
+        if not lacking:
+            return super().problem()
+        return with_names(f"it has no column {', '.join(lacking)}", self._header)
 
 
 class JsonReader(Records):
@@ -184,7 +209,7 @@ class JsonReader(Records):
 
     def look(self, line: str) -> tuple[Record | None, Event | None, str]:
         """Returns the fields of a line, and its event if it is of a progress file."""
-        record = _record(line)
+        record = json_record(line)
         is_progress = record is not None and record.keys() <= PROGRESS_KEYS
         return record, progress_event(line) if is_progress else None, line
 
@@ -215,7 +240,16 @@ class JsonReader(Records):
         return isinstance(event, Ended) if event is not None else None
 
 
-def _record(line: str) -> dict[str, object] | None:
+def _place(reading: Reading) -> tuple[object, ...]:
+    return reading.iteration, reading.epoch, reading.step, frozenset(reading.metrics)
+
+
+def _with_point(cell: str) -> str:
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def json_record(line: str) -> dict[str, object] | None:
+    """Returns the fields of a line that is a JSON object; None: it is none."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

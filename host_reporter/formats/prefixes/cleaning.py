@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import NamedTuple
 
 from host_reporter.formats.numbers import moment
 from host_reporter.formats.prefixes.containers import ContainerLines
+from host_reporter.formats.prefixes.loggers import alone, behind_date
 
 MAX_PREFIXES = 4
 """Take at most so many prefixes from a line."""
+
+_INNER_RANKS = 1 << 20
+"""A launcher inside another one has fewer ranks than this: srun --label in front of torchrun's own labels."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+[@-~]|\][^\x07\x1b]{0,500}+(?:\x07|\x1b\\)|[@-Z\\^_])")
 _UP = re.compile(r"\x1b\[\d{0,4}A")
@@ -21,11 +26,19 @@ _RANKS = (
     re.compile(
         r"\[(?!(?i:ep|epoch|step|iter|iteration|batch|train|val|test)[_-]?\d)[A-Za-z_][A-Za-z_-]{0,40}(\d{1,6})\]:\s?"
     ),
-    # mpirun --tag-output: [1,0]<stdout>: (the job and the rank).
-    re.compile(r"\[\d{1,6},(\d{1,6})\](?:\[[^\]\n]{0,100}\])?<std(?:out|err|diag)>:\s?"),
-    # srun --label.
+    # mpirun --tag-output: [1,0]<stdout>: (the job and the rank); horovodrun: [0]<stdout>:
+    re.compile(r"\[(?:(?:[\w.-]{1,100}@)?\d{1,6},)?(\d{1,6})\](?:\[[^\]\n]{0,100}\])?<std(?:out|err|diag)>:\s?"),
+    # srun --label, which no other label stands in front of.
     re.compile(r"\s{0,6}(\d{1,6}): "),
 )
+_INNER = _RANKS[:-1]
+_BRACKETS = (re.compile(r"\[(\d{1,6})\] "), *_RANKS)
+"""mpiexec -prepend-rank of MPICH and Intel MPI, too. Elsewhere ``[10] `` is a step, as XGBoost writes it."""
+_HOST = re.compile(
+    r"(?!(?i:ep|epoch|step|iter|iteration|batch|train|val|valid|eval|test)[_-]?\d)"
+    r"[a-z][a-z-]{0,40}\d[a-z0-9.-]{0,60}:\s(?!\s{0,8}[-+]?[\d.]{1,20}%?(?:[\s,;]|$))"
+)
+"""What pdsh, which DeepSpeed starts other hosts' processes with, puts before a line. A name of a metric has a value."""
 _ACTOR = re.compile(r"\((?:[\w.<>-]{1,80} )?pid=\d{1,9}(?:, ip=[\w.:]{1,45})?\)\s{1,4}")
 """What Ray puts before a worker's line."""
 _REPEATED = re.compile(r" \[repeated \d{1,9}x across cluster\][^\n]{0,200}$")
@@ -36,15 +49,15 @@ _STAMPS = (
     re.compile(rf"[\[(]?{_DAY}[ T]{_HOUR}(?P<zone>Z|[+-]\d\d:?\d\d)?[\])]?[:,|]?\s{{0,4}}"),
     re.compile(rf"[\[(]?(?P<month>\d\d/\d\d)/(?P<year>\d{{4}})[ T]{_HOUR}[\])]?[:,|]?\s{{0,4}}"),
     re.compile(r"[\[(]?(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})[\])]?:?\s{0,4}"),
-    # syslog's and journalctl's.
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./@-]{1,64}\[\d{1,9}\]: "),
+    # syslog's and journalctl's, and that of ts.
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]{1,64} [\w./@-]{1,64}\[\d{1,9}\]: )?"),
     # glog's and Abseil's, which have no year.
     re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6}\s{1,8}\d{1,19} [\w./-]{1,100}:\d{1,6}\] "),
     re.compile(r"[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]? (?:[|-] )?"),
 )
 
 
-_BEGINNINGS = frozenset("[( 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_BEGINNINGS = frozenset("[( 0123456789" + string.ascii_letters)
 """What the above begin with. Other lines are not looked at any further."""
 
 
@@ -62,10 +75,11 @@ class Cleaned(NamedTuple):
 
 
 class Cleaner:
-    """Cleans the lines of one file."""
+    """Cleans the lines of one file. ``ranks_in_brackets``: a launcher puts ``[0] `` before the lines of rank 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ranks_in_brackets: bool = False) -> None:
         self._container = ContainerLines()
+        self._labels = _BRACKETS if ranks_in_brackets else _RANKS
 
     def feed(self, line: str) -> Cleaned | None:
         """Returns the cleaned line; None: a part of a line, whose rest is to come."""
@@ -73,7 +87,7 @@ class Cleaner:
         if contained is None:
             return None
         raw = plain(contained.text)
-        cleaned = _without_prefixes(raw)
+        cleaned = _without_prefixes(raw, self._labels)
         return cleaned if contained.time is None else cleaned._replace(time=contained.time, is_zoned=True)
 
     def reset(self) -> None:
@@ -106,19 +120,22 @@ def _overwritten(text: str) -> str:
     return "".join(shown)
 
 
-def _without_prefixes(raw: str) -> Cleaned:
+def _without_prefixes(raw: str, labels: tuple[re.Pattern[str], ...]) -> Cleaned:
     if raw[:1] not in _BEGINNINGS:
         return Cleaned(raw, raw)
     text, time, rank, is_zoned = raw, None, None, False
+    if (host := _HOST.match(text)) is not None:
+        text = text[host.end() :]
     for _ in range(MAX_PREFIXES):
         before = text
-        if rank is None and (label := _first(_RANKS, text)) is not None:
-            rank, text = int(label[1]), text[label.end() :]
+        if (label := _first(labels if rank is None else _INNER, text)) is not None:
+            rank, text = int(label[1]) + (rank or 0) * _INNER_RANKS, text[label.end() :]
         if (actor := _ACTOR.match(text)) is not None:
             text = _REPEATED.sub("", text[actor.end() :])
+        text = alone(text)
         bare = text.lstrip(" ")
         if (stamp := _first(_STAMPS, bare)) is not None:
-            text = bare[stamp.end() :]
+            text = behind_date(bare[stamp.end() :])
             if time is None:
                 time, is_zoned = _when(stamp), bool(stamp.groupdict().get("zone"))
         if text == before or not text:

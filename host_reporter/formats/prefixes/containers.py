@@ -4,6 +4,9 @@ CRI: ``2024-05-01T12:00:00.123456789Z stdout F text``; P in the place of F marks
 (https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md). Docker:
 ``{"log":"text\\n","stream":"stdout","time":"..."}``; a part of a line has no newline
 (https://docs.docker.com/engine/logging/drivers/json-file/).
+
+A bar of progress may have no newline for hours, only carriage returns. So the states of a bar that are whole in a part
+are not kept back until the line ends.
 """
 
 from __future__ import annotations
@@ -66,9 +69,10 @@ class ContainerLines:
         joined = (self._parts.pop(stream, "") + text)[:MAX_JOINED]
         if is_whole:
             return Contained(joined, time)
+        drawn, is_bar, rest = joined.rpartition("\r")
         if len(self._parts) < 4:
-            self._parts[stream] = joined
-        return None
+            self._parts[stream] = rest if is_bar else joined
+        return Contained(drawn, time) if is_bar else None
 
 
 def _seconds(written: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from host_reporter.formats import names
-from host_reporter.formats.numbers import NUMBER, finite, number
+from host_reporter.formats.numbers import NUMBER, NUMBER_ENDS, finite, number
 from host_reporter.formats.preset import Preset
 from host_reporter.formats.reading import Reading, counted
 from host_reporter.formats.text_pairs import name_before, pairs
@@ -18,23 +19,30 @@ _COUNTER = re.compile(
 _NO_COUNTER = re.compile(
     r"(?i)(?:num(?:ber)?|total|max(?:imum)?|min(?:imum)?|warm-?up|every|per|of|each|sav\w{0,5}|log\w{0,5}|accumulation)"
     r"(?:[ _](?:of|optimi[sz]ation|train(?:ing)?|gradient))?[ _]?$"
+    r"|(?<![a-z])(?:m?s|secs?|seconds?|time|samples|tokens|images|imgs)/$"
 )
-"""What stands before a number of settings, not of progress: ``Total optimization steps = 345``."""
+"""What stands before a number that is no progress: a setting, as in ``Total optimization steps = 345``, or a speed, as
+in ``ms/batch 12.5``."""
 _PART = rf"\s{{0,8}}(?P<step>{NUMBER})\s{{0,2}}/\s{{0,8}}(?P<of>{NUMBER})"
 _IN_EPOCH = (
     # Epoch: [3][ 10/500], and mmengine's Epoch(train) [3][ 10/500]
     re.compile(rf"(?:(?i:epoch)(?:\(train\))?:?\s{{0,4}}\[(?P<epoch>\d{{1,9}})(?:/\d{{1,9}})?)\]\s?\[{_PART}"),
+    # [0/25][50/1583], and | epoch   3 |   200/ 2983 batches |
+    re.compile(rf"^\[(?P<epoch>\d{{1,9}})/(?P<epochs>\d{{1,9}})\]\s?\[{_PART}"),
+    re.compile(rf"(?i:epoch)\s{{1,4}}(?P<epoch>\d{{1,9}})\s{{0,4}}\|{_PART} batches"),
     # Train Epoch: 3 [640/60000 (1%)], Train: 3 [ 10/500 ( 2%)] and epoch 003:  10 / 500
     re.compile(rf"(?i:epoch|train):?\s{{1,4}}(?P<epoch>\d{{1,9}}):?\s{{1,8}}\[?{_PART}(?![\w.])"),
 )
 _BARS = (
-    re.compile(rf"\d{{1,3}}%\|[^|]{{0,200}}\|{_PART} \["),
+    re.compile(rf"(?P<epochs>(?i:epochs?):?\s{{0,4}})?\d{{1,3}}%\|[^|]{{0,200}}\|{_PART} \["),
     re.compile(rf"^{_PART}\s{{1,4}}(?:\[[=>.]|[\u2500-\u259f])"),
 )
-"""Bars of tqdm and of Keras."""
-_LEADING = re.compile(r"^\[(?P<step>\d{1,15})\](?:/\d+)?\s")
-"""``[10]  train-rmse:0.5``"""
-_VALUE = re.compile(rf"(?:\s|:|=|\bis\b|\bof\b|\(){{1,6}}(?P<value>{NUMBER})(?![\w:])")
+"""Bars of tqdm and of Keras. One of tqdm's may count epochs: ``Epoch: 33%|...| 1/3 [``."""
+_LEADING = re.compile(
+    r"^\[\s{0,8}(?:(?P<epoch>\d{1,9}),\s{1,8})?(?P<step>\d{1,15})(?:/\s{0,8}(?P<of>\d{1,15}))?\](?:/\d+)?\s"
+)
+"""``[10]  train-rmse:0.5``, with the length ``[ 10/500] loss: 0.5``, and with the epoch ``[1,  2000] loss: 2.2``"""
+_VALUE = re.compile(rf"[\"']?(?:\s|:|=|\bis\b|\bof\b|\(){{1,6}}(?:tensor\()?[\"']?(?P<value>{NUMBER}){NUMBER_ENDS}")
 _METRIC = re.compile(r"(?<![\w./@-])[A-Za-z_][\w./@-]{0,60}+")
 _OTHER_LOOPS = re.compile(
     r"(?i)\b(?:valid(?:at(?:ion|ing))?|val|eval(?:uat(?:ion|ing))?|test(?:ing)?|predict(?:ing)?|sanity)\b"
@@ -47,8 +55,12 @@ _TRAINING = re.compile(r"(?i)(?<![a-z])train")
 _ENOUGH = 12
 
 
+@lru_cache(maxsize=2)
 def read(text: str) -> Reading | None:
-    """Returns what a line says by the names in it; None where no counter stands beside a number, and no metric."""
+    """Returns what a line says by the names in it; None where no counter stands beside a number, and no metric.
+
+    Other presets ask it, too: the latest lines are kept, so that each is gone through once.
+    """
     is_other = _OTHER_LOOPS.search(text) is not None and _TRAINING.search(text) is None
     metrics = _metrics(text)
     if is_other:
@@ -70,13 +82,16 @@ def _counters(text: str, *, is_other: bool, has_metrics: bool) -> dict[str, floa
     if part is not None and not is_other:
         return {name: finite(value) for name, value in part.groupdict().items()}
     for match in _COUNTER.finditer(text):
-        if _NO_COUNTER.search(text[max(0, match.start() - 40) : match.start()]) is None:
+        # A share is the bar's: ``steps: 12%|...| 12/100``.
+        is_share = match["value"].endswith("%")
+        if not is_share and _NO_COUNTER.search(text[max(0, match.start() - 40) : match.start()]) is None:
             _note(counters, match["name"].lower(), finite(match["value"]), finite(match["of"]))
     if "step" not in counters and not is_other:
         if (bar := _first(_BARS, text)) is not None and _LOADING.search(text[: bar.start()]) is None:
-            counters |= {"step": finite(bar["step"]), "of": finite(bar["of"]), "bar": None}
+            names_of = ("epoch", "epochs") if bar.groupdict().get("epochs") else ("step", "of")
+            counters |= dict(zip(names_of, (finite(bar["step"]), finite(bar["of"])), strict=True)) | {"bar": None}
         elif has_metrics and "epoch" not in counters and (leading := _LEADING.match(text)) is not None:
-            counters["step"] = finite(leading["step"])
+            counters |= {name: finite(value) for name, value in leading.groupdict().items() if value is not None}
     return counters
 
 

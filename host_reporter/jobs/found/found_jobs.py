@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import pwd
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +15,12 @@ from host_reporter.jobs.found.group import Group, groups_of
 from host_reporter.jobs.found.job import FoundJob, Reader
 from host_reporter.jobs.found.launch_state import LaunchState, part_of
 from host_reporter.jobs.found.output import Outputs
+from host_reporter.jobs.found.search import OutputSearch
 from host_reporter.jobs.job import Job, JobFound, JobGone
 from host_reporter.jobs.naming import user_name
 from host_reporter.launchers.processes import Processes
 from host_reporter.notices import Notices
-from host_reporter.readers.folder_stamp import FolderStamp
+from host_reporter.procfs import began_at
 
 BEGIN_SECONDS = 1.0
 """Report a job whose processes have lasted this long, so that ``srun hostname`` is none."""
@@ -32,12 +31,6 @@ RESTART_SECONDS = 30.0
 UPDATE_SECONDS = 2.0
 """Report a change of a job at most this often: its ranks begin and end one after the other."""
 
-SEARCH_SECONDS, MOST_SEARCH_SECONDS = 1.0, 30.0
-"""Look for a job's output after this time, then after twice the time, and so on, up to the second number."""
-
-SILENT_SECONDS = 30.0
-"""Log that a job has no output which can be read after this time."""
-
 SETTLED_LOOKS = 2
 """After so many looks the jobs of the processes are known that were there at the first one."""
 
@@ -46,7 +39,6 @@ MAX_JOBS, MAX_JOBS_OF_USER = 512, 128
 
 log = logging.getLogger(__name__)
 _NAME = re.compile(NAME_PATTERN)
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class FoundJobs:
@@ -67,7 +59,7 @@ class FoundJobs:
         restart_seconds: float = RESTART_SECONDS,
     ) -> None:
         self._processes = processes
-        self._outputs = outputs
+        self._search = OutputSearch(outputs, notices)
         self._notices = notices
         self._read = read
         self._pid_of = pid_of
@@ -81,8 +73,6 @@ class FoundJobs:
         self._looks = 0
         self.is_settled = False
         """Whether all jobs are known whose processes were there when the agent began."""
-        self._helpers = FolderStamp()
-        self._is_helper_news = True
 
     @property
     def claimed(self) -> set[str]:
@@ -101,8 +91,8 @@ class FoundJobs:
         except OSError as error:
             self._notices.say("found jobs", f"jobs are not found: /proc cannot be read: {error.strerror}")
             return
-        self._is_helper_news = self._outputs.has_news(self._helpers, wall)
         self._regroup(tuple(files))
+        self._search.begin_look(self._groups, self._files, wall)
         for job, group in self._groups.items():
             if job in self._covered:
                 yield from self._leave(job, tuple(files))
@@ -161,13 +151,13 @@ class FoundJobs:
     def _report(self, state: LaunchState, now: float, wall: float) -> Iterator[JobFound]:
         if now - state.since < self._begin_seconds:
             return
-        self._look_for_output(state, now)
+        self._search.look(state, now)
         if not state.is_news or (state.told is not None and now - state.told_at < UPDATE_SECONDS):
             return
         state.is_news = False
         arrival = state.told.spec.arrival if state.told is not None else None
         if arrival is None:
-            arrival = _arrival(state.group, wall)
+            arrival = began_at(state.group.members[0].process, wall)
         part = part_of(state, _user_of(state.group), arrival)
         job = FoundJob(state.group.id, part, state.group.processes, state.location, self._read)
         if job != state.told:
@@ -176,47 +166,17 @@ class FoundJobs:
             state.told, state.told_at = job, now
             yield JobFound(job)
 
-    def _look_for_output(self, state: LaunchState, now: float) -> None:
-        """Look for the helper's file where its folder has changed, and for other output less and less often."""
-        if not state.reads_output:
-            return
-        location = state.location
-        if (self._is_helper_news or state.search_seconds == 0.0) and not state.is_by_helper:
-            names = (state.group.told(lambda sighting: sighting.helper), state.group.id)
-            location = self._outputs.helper(names, state.group.user) or location
-        is_wanted = location is None or self._outputs.is_gone(location)
-        if is_wanted and now - state.searched_at >= state.search_seconds:
-            found = self._outputs.find(state.group.first, state.group.unranked)
-            location = found or location
-            state.searched_at = now
-            longer = min(max(state.search_seconds * 2, SEARCH_SECONDS), MOST_SEARCH_SECONDS)
-            state.search_seconds = longer if found is None else SEARCH_SECONDS
-        if location != state.location:
-            state.location, state.is_news = location, True
-        self._say_silent(state, is_young=now - state.since < SILENT_SECONDS)
-
-    def _say_silent(self, state: LaunchState, *, is_young: bool) -> None:
-        key = f"output {state.group.id}"
-        if state.location is not None:
-            self._notices.clear(key, f"job {state.group.id}: its output is {state.location.shown}")
-        elif not is_young:
-            self._notices.say(
-                key,
-                f"job {state.group.id}: no file has its output (it prints to a terminal or a pipe), so only its "
-                "traffic is known; redirect its output to a file, or report its progress by the two-line helper",
-            )
-
     def _leave(self, job: str, files: tuple[Job, ...]) -> Iterator[JobGone]:
         """Leave a job to its job file. One with the same id goes on by that."""
         state = self._states.pop(job, None)
         if state is not None:
-            self._notices.clear(f"output {job}")
+            self._search.forget(job)
             if state.told is not None and all(file.id != job for file in files):
                 yield JobGone(job)
 
     def _end(self, job: str) -> Iterator[JobGone]:
         state = self._states.pop(job)
-        self._notices.clear(f"output {job}")
+        self._search.forget(job)
         if state.told is not None:
             yield JobGone(job)
 
@@ -232,9 +192,3 @@ def _unix_name(user: int) -> str | None:
         return pwd.getpwuid(user).pw_name
     except KeyError:  # such as a container's user, which this host does not know
         return None
-
-
-def _arrival(group: Group, wall: float) -> float:
-    """Returns when a job's oldest process was started, in seconds since the epoch."""
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - group.members[0].process.started / _TICKS
-    return max(wall - max(age, 0.0), 0.0)

@@ -18,6 +18,7 @@ class LaunchState:
     While its processes end one after the other, it keeps the most ranks that it had here, and that rank 0 was here. Of
     ranks that were started again all is new. ``told`` is what was reported; None: nothing yet. ``is_news``: something
     may be otherwise since. ``search_seconds``: how long after ``searched_at`` its output is looked for again.
+    ``looked_below_at``: when it was looked for below the working folder.
     """
 
     group: Group
@@ -26,6 +27,7 @@ class LaunchState:
     location: Location | None = None
     searched_at: float = float("-inf")
     search_seconds: float = 0.0
+    looked_below_at: float = float("-inf")
     is_news: bool = True
     told: FoundJob | None = None
     told_at: float = float("-inf")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os.path
+from collections.abc import Sequence
 from typing import ClassVar
 
 from host_reporter.launchers.facts import ProcessFacts
 from host_reporter.launchers.launcher import Launcher, Precedence, Sighting
 from host_reporter.training.ranks import HYDRA, MVAPICH, MVAPICH2, Variables
+
+_LABELS = frozenset({"-l", "-prepend-rank", "--prepend-rank"})
+"""Options by which mpiexec puts ``[0] `` before the lines of its ranks (``mpiexec.hydra -help``)."""
 
 _PROXIES = ("hydra_pmi_proxy", "hydra_bstrap_proxy")
 
@@ -59,6 +63,14 @@ class Mvapich(Hydra):
     name = "mvapich"
     variables = (MVAPICH2, MVAPICH)
     reads = frozenset(MVAPICH2) | frozenset(MVAPICH)
+
+
+def writes_labels(command: Sequence[str], program: str) -> bool:
+    """Returns whether an mpiexec's arguments let it label lines. What follows the ranks' ``program`` is of that."""
+    names = [os.path.basename(argument) for argument in command]  # noqa: PTH119 - no file is meant
+    own = os.path.basename(program)  # noqa: PTH119 - as above
+    end = names.index(own, 1) if own and own in names[1:] else 2
+    return not _LABELS.isdisjoint(command[1:end])
 
 
 def _mpiexec(command: tuple[str, ...]) -> str | None:

@@ -32,11 +32,17 @@ _TRAINING = frozenset({"train", "training"})
 
 
 class EventFolders(Chosen[EventSource]):
-    """Follows one folder of event files at a time. ``declared.metric`` is the tag, if one is declared."""
+    """Follows one folder of event files at a time. ``declared.metric`` is the tag, if one is declared.
 
-    def __init__(self, folder: Path, declared: Declared) -> None:
+    ``follow_links``: whether the folder may be a link. ``owner``: the number of the user to whom the files must belong.
+    """
+
+    def __init__(
+        self, folder: Path, declared: Declared, *, follow_links: bool = True, owner: int | None = None
+    ) -> None:
         super().__init__()
         self._folder, self._declared = folder, declared
+        self._follow_links, self._owner = follow_links, owner
         self._counter = Counter(declared.wanted(), PRESET)
         self._earlier = (0, 0)
 
@@ -68,8 +74,8 @@ class EventFolders(Chosen[EventSource]):
             return
         self._looked_at = now
         try:
-            # A link such as runs/latest may lead to another run later.
-            chosen = newest_folder(self._folder.resolve())
+            # A link such as runs/latest may lead to another run later. A path through /proc/PID/root is of a container.
+            chosen = newest_folder(self._folder.resolve() if self._follow_links else self._folder)
         except (OSError, RuntimeError):
             # It may not be looked at, or leads to itself.
             return
@@ -79,7 +85,7 @@ class EventFolders(Chosen[EventSource]):
             self._earlier = (self.matched, self.unmatched)
             self._source.close()
             self._counter.begin_file()
-        self._source = EventSource(chosen, self._declared.metric, counter=self._counter)
+        self._source = EventSource(chosen, self._declared.metric, counter=self._counter, owner=self._owner)
 
 
 def newest_folder(root: Path) -> Path | None:

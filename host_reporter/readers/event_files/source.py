@@ -15,6 +15,7 @@ from pathlib import Path
 
 from host_reporter.formats import names
 from host_reporter.formats.counts.counting import Counter
+from host_reporter.formats.local import with_names
 from host_reporter.formats.reading import Reading
 from host_reporter.readers.event_files.tensorboard import Records, Scalar, scalars
 from host_reporter.readers.folder_stamp import FolderStamp
@@ -41,9 +42,9 @@ _MARK = "tfevents"
 
 
 class _File:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owner: int | None) -> None:
         # Who writes into the folder may be another user than the operator who named it.
-        self.tail = Tail(path, follow_links=False)
+        self.tail = Tail(path, follow_links=False, owner=owner)
         self.records = Records()
 
     def poll(self) -> Iterator[bytes] | None:
@@ -62,8 +63,12 @@ class EventSource:
 
     is_costly = False
 
-    def __init__(self, folder: Path, tag: str | None, *, counter: Counter | None = None) -> None:
+    def __init__(
+        self, folder: Path, tag: str | None, *, counter: Counter | None = None, owner: int | None = None
+    ) -> None:
+        """``owner``: the number of the user to whom the files must belong."""
         self.folder = folder
+        self._owner = owner
         self.matched = 0
         self.unmatched = 0
         self._tag = tag
@@ -135,8 +140,7 @@ class EventSource:
         if self._damaged:
             return f"{self.folder}: a part of an event file is damaged and was passed over"
         if self.matched == 0 and self.unmatched >= (1 if final else 100):
-            there = ", ".join(self._other_tags)
-            return f"{self.folder}: none of its scalars is called {self._tag}; there are {there}"
+            return with_names(f"{self.folder}: none of its scalars is called {self._tag}", self._other_tags)
         problem = self._counter.problem() if self._counter is not None else None
         return f"{self.folder}: {problem}" if problem is not None else None
 
@@ -169,7 +173,7 @@ class EventSource:
             self._error = None
         self._done &= names
         for name in sorted(names - self._done - self._files.keys()):
-            self._files[name] = _File(self.folder / name)
+            self._files[name] = _File(self.folder / name, self._owner)
         for name in self._files.keys() - names:
             self._files.pop(name).tail.close()
         self._files = dict(sorted(self._files.items()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from host_reporter.formats.events import Event
 from host_reporter.formats.outputs.documents import DocumentReader
 from host_reporter.readers.log_source import SILENT_LINES
 from host_reporter.readers.match_limit import MatchLimit
+from host_reporter.readers.opening import open_regular
 
 MAX_DOCUMENT_BYTES = 16 * 2**20
 """Read no larger document."""
@@ -19,7 +19,6 @@ TORN_SECONDS = 5.0
 """Report a document that is no JSON if it stays so for so long; it may just be being written."""
 
 _Stamp = tuple[int, int, int]
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class DocumentSource:
@@ -35,14 +34,16 @@ class DocumentSource:
         shown: str | None = None,
         follow_links: bool = True,
         owner: int | None = None,
+        or_public: bool = False,
     ) -> None:
         self.reader = reader
-        self._path, self._shown, self._owner = path, shown or str(path), owner
-        self._flags = _FLAGS | (0 if follow_links else os.O_NOFOLLOW)
+        self._path, self._shown = path, shown or str(path)
+        self._owner, self._or_public, self._follow_links = owner, or_public, follow_links
         self._stamp: _Stamp | None = None
         self._modified: float | None = None
         self._error: str | None = f"{self._shown}: not there yet"
         self._torn_at: float | None = None
+        self._torn = ""
 
     @property
     def matched(self) -> int:
@@ -105,6 +106,8 @@ class DocumentSource:
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know of the document."""
+        if self._torn_at is not None and (final or time.monotonic() - self._torn_at > TORN_SECONDS):
+            return f"{self._shown}: it is no JSON document: {self._torn}"
         if self._error is not None:
             return self._error
         if self.reader.tally.points == 0 and self.unmatched >= (1 if final else SILENT_LINES):
@@ -123,13 +126,16 @@ class DocumentSource:
     def _changed_text(self) -> str | None:
         """Returns the text if the document has changed. Raises OSError, and ValueError where it cannot be read."""
         try:
-            descriptor = os.open(self._path, self._flags)
+            descriptor = open_regular(
+                self._path, follow_links=self._follow_links, owner=self._owner, or_public=self._or_public
+            )
         except FileNotFoundError:
             self._stamp, self._error = None, f"{self._shown}: not there yet"
             return None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            self._check(status)
+            if status.st_size > MAX_DOCUMENT_BYTES:
+                raise ValueError(f"it has more than {MAX_DOCUMENT_BYTES >> 20} MiB; let the job write a log or CSV")
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
             if stamp == self._stamp:
                 return None
@@ -139,17 +145,6 @@ class DocumentSource:
         self._stamp = stamp if time.time() - status.st_mtime > 1.0 else None
         return data.decode(errors="replace")
 
-    def _check(self, status: os.stat_result) -> None:
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no ordinary file")
-        if self._owner is not None and status.st_uid != self._owner:
-            raise ValueError("it belongs to another user than the job's")
-        if status.st_size > MAX_DOCUMENT_BYTES:
-            raise ValueError(f"it has more than {MAX_DOCUMENT_BYTES >> 20} MiB; let the job write a log or CSV")
-
     def _tear(self, reason: str) -> None:
-        now = time.monotonic()
-        self._torn_at = self._torn_at if self._torn_at is not None else now
-        self._stamp = None
-        if now - self._torn_at > TORN_SECONDS:
-            self._error = f"{self._shown}: it is no JSON document: {reason}"
+        self._torn_at = self._torn_at if self._torn_at is not None else time.monotonic()
+        self._torn, self._stamp, self._error = reason, None, None

@@ -10,6 +10,7 @@ import itertools
 from pathlib import Path
 
 from host_reporter.formats.counts.choice import MetricChoice
+from host_reporter.formats.local import with_names
 from host_reporter.formats.matching import Matcher
 from host_reporter.formats.numbers import NUMBER
 from host_reporter.formats.outputs.interpreter import Interpreter
@@ -44,9 +45,9 @@ class MlflowSource(Chosen[Source]):
         if self._source is not None:
             return self._source.problem(final=final)
         if self._seen:
-            return (
-                f"{self._folder}: none of its metrics is the job's; there are {', '.join(self._seen[:12])}: "
-                "declare progress.metric and progress.direction"
+            return with_names(
+                f"{self._folder}: none of its metrics is the job's: declare progress.metric and progress.direction",
+                self._seen,
             )
         return f"{self._folder}: no metric of an MLflow run is there yet"
 

@@ -12,7 +12,7 @@ import sys
 import pytest
 import torch
 
-from deepprophet.graph.lifetimes import Lifetimes
+from deepprophet.graph.memory.lifetimes import Lifetimes
 from deepprophet.graph.subject import subject
 from deepprophet.graph.trace import TraceOptions, trace
 from evaluation.deepprophet import models
@@ -74,13 +74,13 @@ def test_memory_is_held_until_nobody_needs_it() -> None:
     kept = torch.zeros(5)
     first, view = torch.ones(1000), None
     lifetimes.look(0)
-    lifetimes.note(0, [], [first])
+    lifetimes.note(0, [], [first.untyped_storage()])
     view = first[:10]
     lifetimes.look(1)
-    lifetimes.note(1, [first.untyped_storage()._cdata], [view])
+    lifetimes.note(1, [first.untyped_storage()._cdata], [view.untyped_storage()])
     second = kept + 1
     lifetimes.look(2)
-    lifetimes.note(2, [kept.untyped_storage()._cdata], [second])
+    lifetimes.note(2, [kept.untyped_storage()._cdata], [second.untyped_storage()])
     del first
     lifetimes.look(3)
     assert [(one.size, one.born, one.died) for one in lifetimes.held] == [(4000, 0, None), (20, 2, None)]

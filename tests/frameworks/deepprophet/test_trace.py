@@ -9,48 +9,27 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 from deepprophet.device import bench
 from deepprophet.device.calibration_layers import layers
+from deepprophet.device.calibration_models import HAS_EXPERTS
 from deepprophet.device.calibration_set import exercises
-from deepprophet.device.loop import iteration
+from deepprophet.errors import TraceError
 from deepprophet.graph.graph import Graph, Parameter
-from deepprophet.graph.spec import Call, parse, readable
-from deepprophet.graph.subject import Subject, subject
-from deepprophet.graph.trace import TraceOptions, argument, trace
+from deepprophet.graph.recording.values import argument
+from deepprophet.graph.refusals import refuse
+from deepprophet.graph.spec import Call, parse
+from deepprophet.graph.subject import subject
+from deepprophet.graph.trace import TraceOptions, trace
 from deepprophet.predict.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
 from evaluation.deepprophet import models
 from tests.support.frameworks import prophet_subjects
+from tests.support.frameworks.running_operators import forget, really
 
 CPU = torch.device("cpu")
-
-
-class Recorder(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(func)
-        if not name.startswith(("prim.", "profiler.")):
-            options = {key: argument(value) for key, value in (kwargs or {}).items()}
-            self.keys.append(Call(name, tuple(argument(value) for value in args), options).key())
-        return func(*args, **(kwargs or {}))
-
-
-def really(given: Subject, optimizer: str) -> list[str]:
-    run = iteration(given, optimizer, CPU)
-    run()
-    with Recorder() as recorder:
-        run()
-    return recorder.keys
-
-
-def forget(key: str) -> str:
-    """A key without the values of numbers: an optimiser's step counts on."""
-    call = parse(key)
-    return readable(call)
 
 
 MODELS = [name for name in models.FAMILIES if name != "lstm"]
@@ -82,6 +61,12 @@ def test_optimisers_are_traced_as_they_run(optimizer: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["documented", "tokenized", "tossing", "labelled"])
+def test_batches_are_given_as_they_are_in_training(name: str) -> None:
+    given = subject(getattr(prophet_subjects, name)())
+    assert [forget(operator.key) for operator in trace(given).operators] == list(map(forget, really(given, "sgd")))
+
+
 def test_tracing_computes_nothing_and_changes_nothing() -> None:
     given = subject(prophet_subjects.watched())
     before = {name: value.clone() for name, value in given.model.state_dict().items()}
@@ -93,6 +78,20 @@ def test_tracing_computes_nothing_and_changes_nothing() -> None:
     assert graph.gradient_bytes == 4 * (12 * 20 + 20 + 20 * 3 + 3)
     assert {operator.phase for operator in graph.operators} == {"forward", "backward", "optimizer"}
     assert {operator.module for operator in graph.operators if operator.family == "matmul"} == {"first", "second"}
+
+
+def test_wrapped_models_are_refused() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        copies = DistributedDataParallel(prophet_subjects.Watched())
+        with pytest.raises(TraceError, match=r"the model is wrapped in DistributedDataParallel: .* --workers N"):
+            refuse(copies)
+        sharded = prophet_subjects.Watched()
+        fully_shard(sharded.first, mesh=init_device_mesh("cpu", (1,)))
+        with pytest.raises(TraceError, match="its module first is sharded by FSDP: give the model before that"):
+            refuse(sharded)
+    finally:
+        dist.destroy_process_group()
 
 
 def test_gradients_come_from_the_back() -> None:
@@ -166,6 +165,19 @@ def test_every_operator_of_a_model_runs_alone(name: str) -> None:
         found = bench.measure(key, CPU, replace(bench.THOROUGH, seconds=0.0005))
         assert 0 < found.near <= found.far
         assert found.low <= found.near <= found.high
+
+
+@pytest.mark.skipif(not HAS_EXPERTS, reason="this PyTorch multiplies in no groups")
+def test_products_in_groups_are_traced_and_measured_on_any_type_of_number() -> None:
+    (given,) = [one for one in exercises() if one.name == "experts-144x6"]
+    for dtype in ("float32", "bfloat16"):
+        graph = trace(given.subject(), TraceOptions(dtype=dtype))
+        products = [operator for operator in graph.operators if operator.family == "grouped-matmul"]
+        # Two a layer forward, and back the gradients of rows and of experts for each.
+        assert len(products) == 2 * 2 * 3
+        assert len({operator.flops for operator in products}) == 1
+    for key in {operator.key for operator in trace(given.subject()).operators if operator.family == "grouped-matmul"}:
+        assert bench.measure(key, CPU, replace(bench.THOROUGH, seconds=0.001)).near > 0
 
 
 def test_larger_products_take_longer() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.real import rank as rank_process
 from evaluation.real import training
 from evaluation.real.history import read_history, times
@@ -34,11 +34,6 @@ def job(**changes: object) -> RealJob:
         "learning_rate": 0.1, "iterations": 300, "seed": 5,
     }  # fmt: skip
     return RealJob(**{**plan, **changes})  # type: ignore[arg-type]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.fixture

@@ -64,8 +64,8 @@ def records(folder: Path, study: str) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def stages(trial: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
-    return [(record["stage"], record.get("until")) for record in trial if "stage" in record]
+def stages(trial: list[dict[str, Any]]) -> list[tuple[str, float | None, int]]:
+    return [(record["stage"], record.get("until"), record["rungs_left"]) for record in trial if "stage" in record]
 
 
 def test_rungs_of_asha(yard: Yard, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_rungs_of_asha(yard: Yard, tmp_path: Path) -> None:
     assert results.num_errors == 0
     told = records(yard.progress, "asha")
     assert len(told) == 4
-    rungs = [("b0.r0", 1.0), ("b0.r1", 3.0), ("b0.r2", 9.0)]
+    rungs = [("b0.r0", 1.0, 2), ("b0.r1", 3.0, 1), ("b0.r2", 9.0, 0)]
     by_length = sorted((stages(trial) for trial in told.values()), key=len)
     assert by_length[-1][:3] == rungs, "the best one goes through all"
     assert by_length[0][0] == rungs[0]
@@ -104,9 +104,9 @@ def test_brackets_and_rungs_of_hyperband(yard: Yard, tmp_path: Path) -> None:
     seconds = [trial for trial in told.values() if trial[0][0].startswith("b1.")]
     assert firsts
     assert seconds
-    assert all(trial[0] == ("b0.r0", 9.0) for trial in firsts)
-    assert all(trial[0] == ("b1.r0", 3.0) for trial in seconds)
-    assert any(("b1.r1", 9.0) in trial for trial in seconds)
+    assert all(trial[0] == ("b0.r0", 9.0, 0) for trial in firsts)
+    assert all(trial[0] == ("b1.r0", 3.0, 1) for trial in seconds)
+    assert any(("b1.r1", 9.0, 0) in trial for trial in seconds)
     for job in told:
         yard.wait_ended(job)
 

@@ -16,7 +16,9 @@ from tests.support.paths import ROOT, SUPPORT
 RANKS = SUPPORT / "frameworks" / "sasp_ranks.py"
 KINDS = ("plain", "adam", "tangled", "accumulate")
 TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks")
-THREE = ("slow-evaluate-1", "slow-evaluate-3")
+WAYS = ("momentum-1", "local-2", "corrected-2", "partial-1", "partial-momentum-2", "halves-1")
+THREE = ("slow-evaluate-1", "slow-evaluate-3", *(f"slow-evaluate-adam-{way}" for way in WAYS), "momentum-ddp",
+         *(f"{way}-0" for way in ("momentum", "local", "corrected")))  # fmt: skip
 
 
 def start(cases: Sequence[str], folder: Path, world: int) -> list[subprocess.Popen[str]]:
@@ -76,6 +78,27 @@ def test_with_staleness_the_bound_is_kept_and_a_flush_makes_all_ranks_the_same(
     assert max(lead for rank in found for lead in rank["leads"]) >= 1
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_is_done_about_late_gradients_a_flush_makes_all_ranks_the_same(
+    way: str, three_ranks: dict[str, list[dict]]
+) -> None:
+    found = three_ranks[f"slow-evaluate-adam-{way}"]
+    staleness = int(way[-1])
+    for rank in found:
+        assert max(rank["leads"]) <= staleness + 1
+        for a, b in zip(found[0]["parameters"], rank["parameters"], strict=True):
+            assert torch.equal(a, b)
+        if "partial" in way:
+            assert rank["late"] == found[0]["late"]
+            assert (0, 0, 0) in rank["late"]
+            assert max(max(leads) for leads in rank["late"]) <= staleness
+
+
+@pytest.mark.parametrize("way", ["momentum", "local", "corrected"])
+def test_without_staleness_nothing_is_done(way: str, three_ranks: dict[str, list[dict]]) -> None:
+    assert_close(three_ranks["momentum-ddp"][0]["parameters"], three_ranks[f"{way}-0"][0]["parameters"], 2e-6)
+
+
 def test_what_the_ranks_disagree_on_is_said(two_ranks: dict[str, list[dict]]) -> None:
     for said in two_ranks["refused"]:
         assert said["staleness"] == "the ranks differ in their staleness: 0 in one, 1 in another"
@@ -83,6 +106,12 @@ def test_what_the_ranks_disagree_on_is_said(two_ranks: dict[str, list[dict]]) ->
         assert "at least 1024" in said["small chunks"]
         assert "whole number of 0 or more" in said["negative"]
         assert "a patience of 0.0 s" in said["impatient"]
+        assert "prediction is 'adam'; choose from none, momentum, local" in said["way"]
+        assert "would let the ranks' parameters part" in said["ways"]
+        assert "differ in their prediction, delay_compensation or rates" in said["other ways"]
+        assert "needs a staleness of 1 or more" in said["needless"]
+        assert "halves=True with a staleness of 0; it needs 1" in said["halves"]
+        assert "goes with no other way" in said["halves and more"]
 
 
 def test_a_second_backward_pass_is_refused_with_what_would_be_right(two_ranks: dict[str, list[dict]]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,8 +11,8 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, spectral_norm, weight_norm
 from torch.utils.checkpoint import checkpoint
 
-import sasp
-from sasp.server.server import Server, listen
+from sasp.core.errors import SaspError
+from tests.support.frameworks.sasp_job import joined
 
 STEPS = 6
 
@@ -74,6 +72,20 @@ class Wasteful(nn.Module):
         return self.last(torch.tanh(self.left[0](x)))
 
 
+class Dropped(nn.Module):
+    """Leaves a part out of every third pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.part, self.last = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
+        self.passes = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.passes += 1
+        x = torch.tanh(self.first(x))
+        return self.last(x if self.passes % 3 == 0 else torch.tanh(self.part(x)))
+
+
 def normalised(how: Callable[..., nn.Module]) -> nn.Module:
     return nn.Sequential(how(nn.Linear(8, 8)), nn.Tanh(), nn.Linear(8, 4))
 
@@ -88,25 +100,6 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "spectral norm by a hook": lambda: normalised(spectral_norm),
     "weight norm": lambda: normalised(parametrizations.weight_norm),
 }
-
-
-@contextlib.contextmanager
-def joined(
-    model: nn.Module, inner: torch.optim.Optimizer, scheme: str
-) -> Iterator[tuple[nn.Module, torch.optim.Optimizer]]:
-    """The only worker of a server."""
-    with listen("127.0.0.1", 0) as listener:
-        job = Server(listener, 1, sasp.parse(scheme), token="", patience=20)
-        thread = threading.Thread(target=job.run)
-        thread.start()
-        try:
-            model, optimizer = sasp.join(model, inner, server=listener.getsockname(), rank=0, scheme=scheme)
-            with optimizer:
-                yield model, optimizer
-        finally:
-            optimizer.close()
-            thread.join(20)
-        assert not thread.is_alive()
 
 
 def made(make: Callable[[], nn.Module]) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -139,6 +132,22 @@ def test_every_iteration_sees_what_it_would_see_without(make: Callable[[], nn.Mo
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("scheme", ["bsp+sasp", "bsp+overlap", "bsp+sasp:1"])
+def test_a_part_that_some_passes_leave_out_is_trained_by_the_others(scheme: str) -> None:
+    def without_momentum() -> tuple[nn.Module, torch.optim.Optimizer]:
+        # With momentum a server, which is sent zeros then, would go on by it.
+        model, _ = made(Dropped)
+        return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+    plain, inner = without_momentum()
+    expected = train(plain, inner)
+    with joined(*without_momentum(), scheme) as (model, optimizer):
+        found = train(model, optimizer)
+        assert len(found) == STEPS
+        if not optimizer.leads[0]:
+            assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_part_that_is_evaluated_or_saved_by_itself_has_all_that_was_computed() -> None:
     def make() -> nn.Module:
         return nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4))
@@ -153,3 +162,14 @@ def test_a_part_that_is_evaluated_or_saved_by_itself_has_all_that_was_computed()
         with torch.no_grad():
             torch.testing.assert_close(model[0](ones), plain[0](ones))
         torch.testing.assert_close(model[2].state_dict(), plain[2].state_dict())
+
+
+def test_layers_may_be_set_late_up_to_the_staleness() -> None:
+    with joined(*made(lambda: nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))), "bsp+sasp:1") as (model, optimizer):
+        train(model, optimizer)
+        optimizer.set_leads([1, 0])
+        train(model, optimizer)
+        assert optimizer.leads == (1, 0)
+        with pytest.raises(SaspError, match=r"leads of \[2, 0\]; the staleness lets layers be late by 1 at most"):
+            optimizer.set_leads([2, 0])
+        train(model, optimizer)

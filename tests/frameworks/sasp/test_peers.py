@@ -22,6 +22,7 @@ from sasp.server.server import Server, listen
 HELLO = {
     "version": frames.VERSION, "rank": 0, "token": "", "scheme": "asp+sasp", "type": "float32", "chunk_bytes": 1024,
     "layers": [4, 6], "optimizer": "SGD", "options": {"lr": 0.1},
+    "late": {"delay_compensation": 0.0, "rates": "plain"},
 }  # fmt: skip
 DEEP = "[" * 500 + "]" * 500
 
@@ -74,8 +75,8 @@ def ready() -> bytes:
     return hello() + layers() + json_message(Kind.ORDER, [0, 1])
 
 
-def push(chunk: int = 0, iteration: int = 1, rate: float = 0.1) -> bytes:
-    return pack(Frame(Kind.PUSH, 16, chunk, iteration, rate)) + struct.pack("4f", 1, 2, 3, 4)
+def push(chunk: int = 0, iteration: int = 1, rate: float = 0.1, late: int = 0) -> bytes:
+    return pack(Frame(Kind.PUSH, 16, chunk, iteration, rate, late)) + struct.pack("4f", 1, 2, 3, 4)
 
 
 def reason(value: object) -> str:
@@ -107,6 +108,10 @@ def reason(value: object) -> str:
         (hello(optimizer=json.loads(DEEP)), "an optimiser called [[[["),
         (hello(options={"lr": 10**400}), "lr of SGD is 1000"),
         (hello(options={"lr": json.loads(DEEP)}), "lr of SGD is [[[["),
+        (hello(late=None), "about late gradients is not understood"),
+        (hello(late={"delay_compensation": 0.0, "rates": json.loads(DEEP)}), "late gradients is not understood"),
+        (hello(late={"delay_compensation": 10**400, "rates": "gap"}), "delay_compensation is 1000"),
+        (hello(late={"delay_compensation": 0.0, "rates": "late"}), "rates is 'late'; choose from plain, staleness"),
     ],
     ids=reason,
 )  # fmt: skip
@@ -140,6 +145,10 @@ def test_a_greeting_that_is_none_is_refused_and_the_job_waits_on(sent: bytes, wh
         (json_message(Kind.ORDER, [0, 1]) + push(rate=float("nan")), "with a learning rate of nan"),
         (json_message(Kind.ORDER, [0, 1]) + push(rate=float("inf")), "with a learning rate of inf"),
         (json_message(Kind.ORDER, [0, 1]) + push(rate=1e300), "cannot be applied with a learning rate of 1e+300"),
+        (
+            json_message(Kind.ORDER, [0, 1]) + push(late=1),
+            "gradients of chunk 0 lack 1 iterations; at most 0 are allowed",
+        ),
         (pack(Frame(Kind.FRESH, 0)), "it sent FRESH where that makes no sense"),
     ],
     ids=reason,

@@ -8,11 +8,15 @@ import signal
 import statistics
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from controller.model import OWN_DSCP
+from controller.model import Snapshot, Switch
+from controller.rules.compiler import compile_rules
+from controller.rules.rule import Table
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.switch_fixtures import (
     ANSWER_SECONDS,
@@ -24,14 +28,17 @@ from tests.support.lab.switch_fixtures import (
     LINK_BPS,
     Bridge,
     Driver,
-    free_port,
     sh,
 )
 from topologies import openvswitch
 
 
 def job_rules(bridge: Bridge) -> int:
-    return sum("tp_dst" in rule for rule in bridge.flows())
+    return sum("tp_dst" in rule for rule in classifying(bridge))
+
+
+def classifying(bridge: Bridge) -> list[str]:
+    return [rule for rule in bridge.flows() if rule.startswith(f"table={Table.CLASSIFY.value},")]
 
 
 def test_the_pipeline_is_there_the_queues_are_proven_and_traffic_flows(bridge: Bridge, driver: Driver) -> None:
@@ -40,12 +47,11 @@ def test_the_pipeline_is_there_the_queues_are_proven_and_traffic_flows(bridge: B
     assert all(count >= 3 for proof in proofs for count in proof["packets"].values())
     assert bridge.gate_is_open()
     assert bridge.pings()
-    tables = [rule.split(",")[0].split()[0] for rule in bridge.flows()]
-    assert {table: tables.count(table) for table in tables} == {
-        "table=0": 1,
-        "table=1": 2 + len(OWN_DSCP),
-        "table=2": 1,
-    }
+    pipeline = compile_rules(
+        Snapshot(0.0, {}, (), switches=(Switch(DPID),)), {}, mode="classified", forwarding="normal"
+    )
+    held = Counter(rule.split(",")[0].split()[0] for rule in bridge.flows())
+    assert held == Counter(f"table={rule.table.value}" for rule in pipeline)
 
 
 def test_every_port_has_eight_queues_of_its_links_rate_and_the_default_is_the_lowest(
@@ -69,7 +75,7 @@ def test_every_port_has_eight_queues_of_its_links_rate_and_the_default_is_the_lo
 def test_only_the_difference_is_sent_and_it_is_soon_in_force(bridge: Bridge, driver: Driver) -> None:
     assert driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})["flow_mods"] == 3
     before = bridge.flows()
-    assert sum("set_queue:1,set_field:59->ip_dscp" in rule for rule in before) == 2
+    assert sum("set_queue:1,set_field:59->ip_dscp" in rule for rule in classifying(bridge)) == 2
     assert driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})["flow_mods"] == 0
     assert bridge.flows() == before
     assert driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 6})["flow_mods"] == 1
@@ -100,7 +106,7 @@ def test_a_refused_rule_takes_the_whole_change_back(bridge: Bridge, driver: Driv
     before = set(bridge.flows())
     applied = driver.do("apply", flows=FLOWS, classes={"a": 4, "b": 5}, bad_port=0xFFFFFFF5)
     driver.do("bundles", on=True)
-    assert "refused a rule in table 2: OFPBAC_BAD_OUT_PORT" in applied["errors"][0]
+    assert "refused a rule in table 6: OFPBAC_BAD_OUT_PORT" in applied["errors"][0]
     assert set(bridge.flows()) == before
     assert driver.do("apply", flows=FLOWS, classes={"a": 4, "b": 5})["flow_mods"] == 3
 
@@ -128,7 +134,7 @@ def test_a_full_table_refuses_and_keeps_what_it_has(bridge: Bridge, driver: Driv
 def test_rules_of_others_are_left_alone_and_deleted_ones_of_ours_come_back(bridge: Bridge, driver: Driver) -> None:
     driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})
     wanted = set(bridge.flows())
-    sh("ovs-ofctl", "-O", "OpenFlow13", "add-flow", BRIDGE, "cookie=0xbeef,table=1,priority=9,udp,actions=goto_table:2")
+    sh("ovs-ofctl", "-O", "OpenFlow13", "add-flow", BRIDGE, "cookie=0xbeef,table=1,priority=9,udp,actions=goto_table:6")
     sh("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE, "table=1,tcp")
     wait_until(lambda: set(bridge.flows()) == wanted, 10, what="the rules' return")
     assert "beef" in bridge.flows(ours=False).values()
@@ -171,11 +177,11 @@ def test_without_the_controller_packets_flow_and_priorities_end(bridge: Bridge, 
     assert bridge.pings()
     wait_until(lambda: not bridge.gate_is_open(), GATE_SECONDS + 3, what="the gate's closing")
     rule = next(rule for rule in bridge.flows() if rule.startswith("table=0"))
-    assert rule.endswith("actions=goto_table:2")
+    assert rule.endswith(f"actions=goto_table:{Table.FORWARD:d}")
     wait_until(bridge.pings, 5, what="a ping")
-    before = bridge.queue_bytes(2, 1)
+    before = bridge.queue_bytes(2)[1]
     bridge.send_tcp(1, 2, 5000, 100_000)
-    assert bridge.queue_bytes(2, 1) == before
+    assert bridge.queue_bytes(2)[1] == before
     driver.start()
     driver.wait_ready()
     assert bridge.gate_is_open()
@@ -195,7 +201,7 @@ def test_a_switch_that_hangs_is_told_of_and_taken_back(bridge: Bridge, driver: D
         os.kill(pid, signal.SIGCONT)
     driver.wait_ready()
     driver.do("apply", flows=FLOWS, classes={"a": 3, "b": 4})
-    assert sum("set_queue:4" in rule for rule in bridge.flows()) == 2
+    assert sum("set_queue:4" in rule for rule in classifying(bridge)) == 2
 
 
 def test_a_new_port_gets_queues_and_a_port_that_is_gone_leaves_no_rows(bridge: Bridge, driver: Driver) -> None:

@@ -12,13 +12,15 @@ import pytest
 from controller.wire.announcement import Announcement, frame_of
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.controller_program import Controller
-from tests.support.lab.switch_fixtures import DPID, LINK_BPS, Bridge
+from tests.support.lab.switch_fixtures import DPID, HOSTS, LINK_BPS, Bridge
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Stage
 
 NEWCOMER = 3
 OTHER = 2
+SPARE = HOSTS + 1
+"""A host that the switch gets during a test."""
 FLOOD = 20_000
 _SEND = """
 import socket, sys
@@ -134,3 +136,30 @@ def test_a_flood_of_such_frames_holds_up_nobody(
 
     wait_until(is_found, 20, every=0.5, what="the announcement, after the flood")
     assert "Traceback" not in (controller.folder / "controller.log").read_text()
+
+
+def test_a_host_with_another_cable_is_followed(
+    controller: Controller, bridge: Bridge, newcomer: dict[str, Any]
+) -> None:
+    """Its frame comes in at a port that the switch has got meanwhile, which tells the controller to listen."""
+
+    def is_at(port: int) -> bool:
+        announce(bridge, port, newcomer)
+        return bool(host(controller)["port"] == port)
+
+    def is_noticed() -> bool:
+        announce(bridge, OTHER, newcomer)
+        return bool(host(controller)["problems"])
+
+    wait_until(lambda: is_at(NEWCOMER), 20, every=0.5, what="the announcement")
+    assert controller.call("PUT", "/v1/hosts/h3", {"decision": {"state": "approved"}}).ok
+    bridge.add_host(SPARE)
+    try:
+        wait_until(lambda: is_at(SPARE), 20, every=0.5, what="the announcement at the other port")
+        assert (host(controller)["found_by"], host(controller)["problems"]) == ("announcement", [])
+    finally:
+        bridge.remove_host(SPARE)
+    wait_until(lambda: is_at(NEWCOMER), 20, every=0.5, what="the announcement at the first port")
+    # The port of a host of the settings is never taken.
+    wait_until(is_noticed, 20, every=0.5, what="the problem")
+    assert host(controller)["port"] == NEWCOMER

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.agents_network import agents_network
 from tests.support.lab.controller_program import Controller, job
 from tests.support.lab.network_helpers import gate_is_open
-from tests.support.lab.switch_fixtures import Bridge, free_port, sh
+from tests.support.lab.switch_fixtures import Bridge, sh
 from topologies.emulation import Emulation
 from topologies.lab.agents import Agents, TrainerSite
 from topologies.lab.controller_process import ControllerProcess

@@ -1,4 +1,7 @@
-"""What a plan does to the switch and to the hosts, in both modes alike: rules a job, or marks and a rule a class.
+"""What a plan does to switches and hosts, in all modes and on all testbeds alike.
+
+Of a job there are rules at the switches, or marks at the hosts and a rule a class, or a mark for life and a rule for
+it. Hosts have addresses of IPv4 or of IPv6, or of both on each of two rails.
 
 A flow moves, an unchanged plan sends nothing, restarts keep what was, and nobody takes a class for himself.
 """
@@ -14,15 +17,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from controller.model import CLASS_DSCP
+from controller.code_points import POOL_2
 from evaluation.bench.support.waiting import wait_until
+from host_reporter.nic.tree import HANDLE, leaf
 from tests.support.lab.agents_network import agents_network, agents_report
-from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, saved_marks
+from tests.support.lab.prevails import prevails
 from topologies.emulation import Emulation
+from topologies.experiments.addressing import Families
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.queue_proof import Stream, classes, job_spec, measure
 from topologies.openvswitch import RUN_FOLDER, running
@@ -35,16 +41,46 @@ STRANGER = "h5"
 """A host without an agent, whose marks the switch is not to believe."""
 
 
+class Layout(NamedTuple):
+    """How switches distinguish jobs, and what the network is like."""
+
+    mode: str
+    rails: int = 1
+    addresses: Families = "ipv4"
+
+
+LAYOUTS = {
+    "classified": Layout("classified"),
+    "marked-ipv6": Layout("marked", addresses="ipv6"),
+    "classified-rails": Layout("classified", rails=2, addresses="both"),
+    "dscp": Layout("dscp"),
+}
+
+
 @dataclass
 class Yard:
-    """The network, its controller and an agent on every host but one."""
+    """The network, its controller and an agent on every host but one.
+
+    Tests send over the last rail, to the last address there: that of IPv6, where there is one.
+    """
 
     emulation: Emulation
     controller: ControllerProcess
-    mode: str
+    layout: Layout
+
+    @property
+    def switch(self) -> str:
+        """The switch of the last rail."""
+        return self.emulation.bridges[-1]
+
+    def stream(self, src: str, dst: str, port: int, dscp: int | None = None) -> Stream:
+        return Stream(src, dst, port, dscp, self.address(dst))
+
+    def address(self, host: str) -> str:
+        return self.emulation.plugs(host)[-1].addresses[-1]
 
     def register(self, job: str, receiver: str, port: int, sender: str, *, arrival: float) -> None:
-        """Put a job, and wait until it is planned and its sender marks it, which is so in both modes."""
+        """Put a job, and wait until it is planned and its sender marks it, which is so in all modes."""
         self.put(job, port, sender, job_spec(receiver, port, sender) | {"arrival": arrival})
 
     def put(self, job: str, port: int, sender: str, spec: dict[str, Any]) -> None:
@@ -57,11 +93,10 @@ class Yard:
         return {host.name for host in self.controller.status().hosts if host.marks_acknowledgements}
 
     def marks(self, host: str) -> str:
-        """The rules in place, whichever of the two kinds of iptables the agent uses here."""
-        return self.emulation.run(host, ["sh", "-c", "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"])
+        return saved_marks(self.emulation, host, self.address(host))
 
     def bytes_by_class(self) -> dict[str, int]:
-        return self.controller.status().bytes_by_class["0000000000000001"]
+        return self.controller.status().bytes_by_class[f"{self.layout.rails:016x}"]
 
     def settle(self) -> None:
         """Wait until a plan of the period has come after all that was asked for."""
@@ -69,12 +104,15 @@ class Yard:
         wait_until(lambda: self.controller.status().plan_causes.get("period", 0) > planned + 1)
 
 
-@pytest.fixture(scope="module", params=["classified", "marked"])
+@pytest.fixture(scope="module", params=LAYOUTS)
 def network(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Yard]:
     stage.clear()
-    settings = {"mode": request.param, "untrusted_hosts": [STRANGER]}
-    with agents_network(SERVERS, without=(STRANGER,), **settings) as (emulation, controller):
-        yield Yard(emulation, controller, request.param)
+    layout = LAYOUTS[request.param]
+    with agents_network(SERVERS, without=(STRANGER,), untrusted_hosts=[STRANGER], **layout._asdict()) as (
+        emulation,
+        controller,
+    ):
+        yield Yard(emulation, controller, layout)
 
 
 @pytest.fixture
@@ -93,9 +131,10 @@ def yard(network: Yard) -> Iterator[Yard]:
 def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
     yard.register("moved", "h1", 5301, "h2", arrival=1000.0)
     with ThreadPoolExecutor() as pool:
-        stream = pool.submit(measure, yard.emulation, [Stream("h2", "h1", 5301)], seconds=8)
+        stream = pool.submit(measure, yard.emulation, [yard.stream("h2", "h1", 5301)], seconds=8)
         start = yard.bytes_by_class()
         wait_until(lambda: yard.bytes_by_class()["0"] > start["0"] + 3e6)
+        marked = dscps_set(yard.marks("h2"))
         yard.register("earlier", "h3", 5302, "h4", arrival=500.0)
         wait_until(lambda: classes(yard.controller, ["moved"]) == {"moved": 1})
         first = yard.bytes_by_class()
@@ -104,6 +143,8 @@ def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
         wait_until(lambda: yard.bytes_by_class()["1"] > before["1"] + 6e6)
         after = yard.bytes_by_class()
         (received,) = stream.result()
+    if yard.layout.mode == "dscp":
+        assert dscps_set(yard.marks("h2")) == marked, "nothing changes at the host"
     assert after["0"] - before["0"] < 0.1 * (after["1"] - before["1"])
     assert received > 0.8 * LINK_BPS
 
@@ -117,9 +158,11 @@ def test_a_job_sends_where_nobody_else_does_though_its_other_direction_has_to_wa
     with ThreadPoolExecutor() as pool:
         # It begins first: else what iperf3 agrees on with itself may have to wait behind the other direction's data.
         before = yard.bytes_by_class()
-        sends = pool.submit(measure, yard.emulation, [Stream("h3", "h1", 5302)], seconds=14)
+        sends = pool.submit(measure, yard.emulation, [yard.stream("h3", "h1", 5302)], seconds=14)
         wait_until(lambda: yard.bytes_by_class()["1"] > before["1"] + 1e6)
-        first, waits = measure(yard.emulation, [Stream("h1", "h2", 5301), Stream("h1", "h3", 5302)], seconds=6)
+        first, waits = measure(
+            yard.emulation, [yard.stream("h1", "h2", 5301), yard.stream("h1", "h3", 5302)], seconds=6
+        )
         (free,) = sends.result()
     told = (first, waits, free)
     assert first > 0.8 * LINK_BPS, told
@@ -131,23 +174,24 @@ def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(yard: Yard) -> No
     yard.register("steady", "h1", 5301, "h2", arrival=1000.0)
     yard.settle()
     before = yard.controller.status()
-    rules = flows("s1")
-    wait_until(lambda: yard.controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
+    rules = flows(yard.switch)
+    renewals = 3 * len(before.switches)
+    wait_until(lambda: yard.controller.status().gate_renewals >= before.gate_renewals + renewals, 10 * PERIOD_SECONDS)
     after = yard.controller.status()
     assert after.plan_causes["period"] >= before.plan_causes["period"] + 2
     assert after.flow_mods == before.flow_mods
-    assert flows("s1") == rules
+    assert flows(yard.switch) == rules
 
 
 def test_a_restart_of_the_controller_changes_no_rule(yard: Yard) -> None:
     for i in range(3):
         yard.register(f"kept-{i}", "h1", 5310 + i, f"h{i + 2}", arrival=1000.0 + i)
     yard.settle()
-    rules, before = flows("s1"), yard.controller.call("GET", "/v1/plan")["classes"]
+    rules, before = flows(yard.switch), yard.controller.call("GET", "/v1/plan")["classes"]
     yard.controller.kill()
     yard.controller.start()
     yard.controller.wait_ready()
-    assert flows("s1") == rules
+    assert flows(yard.switch) == rules
     assert yard.controller.call("GET", "/v1/plan")["classes"] == before
     assert yard.controller.status().flow_mods == 0
 
@@ -155,11 +199,11 @@ def test_a_restart_of_the_controller_changes_no_rule(yard: Yard) -> None:
 def test_a_restart_of_the_switch_gets_all_rules_back(yard: Yard) -> None:
     yard.register("kept", "h1", 5301, "h2", arrival=1000.0)
     yard.settle()
-    rules = flows("s1")
+    rules = flows(yard.switch)
     restart_switch()
-    wait_until(lambda: any(switch.ready for switch in yard.controller.status().switches), 30)
-    wait_until(lambda: flows("s1") == rules, 30)
-    (received,) = measure(yard.emulation, [Stream("h2", "h1", 5301)], seconds=2)
+    wait_until(lambda: all(switch.ready for switch in yard.controller.status().switches), 30)
+    wait_until(lambda: flows(yard.switch) == rules, 30)
+    (received,) = measure(yard.emulation, [yard.stream("h2", "h1", 5301)], seconds=2)
     assert received > 0.8 * LINK_BPS
 
 
@@ -168,38 +212,77 @@ def test_nobody_takes_a_class_for_himself(yard: Yard) -> None:
     # No mark matches the second and the third: they set class 0 themselves, as any program may. On the third's host
     # nothing clears that: it leaves with the mark, and the switch is not to believe it.
     assert "TRAINYARD" not in yard.marks(STRANGER)
-    takers = [Stream("h3", "h1", 5999, CLASS_DSCP[0]), Stream(STRANGER, "h1", 5998, CLASS_DSCP[0])]
-    job, *others = measure(yard.emulation, [Stream("h2", "h1", 5301), *takers], seconds=6)
+    takers = [yard.stream("h3", "h1", 5999, POOL_2.classes[0]), yard.stream(STRANGER, "h1", 5998, POOL_2.classes[0])]
+    job, *others = measure(yard.emulation, [yard.stream("h2", "h1", 5301), *takers], seconds=6)
     # In the job's class they would send as much as it does. They may have what it leaves when the machine is busy.
     assert job > 0.8 * LINK_BPS, (job, others)
     assert max(others) < job / 2, (job, others)
     # And at the sender's own NIC.
     yard.register("at-nic", "h4", 5302, "h2", arrival=1001.0)
-    job, other = measure(yard.emulation, [Stream("h2", "h4", 5302), Stream("h2", "h3", 5999, CLASS_DSCP[0])], seconds=4)
+    job, other = measure(
+        yard.emulation, [yard.stream("h2", "h4", 5302), yard.stream("h2", "h3", 5999, POOL_2.classes[0])], seconds=4
+    )
     assert job > 0.8 * LINK_BPS
     assert other < job / 2
 
 
-def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard) -> None:
-    rules = flows("s1")
+@pytest.mark.parametrize("network", ["classified-rails"], indirect=True)
+def test_rails_have_an_order_each_and_interfaces_serve_what_they_send(yard: Yard) -> None:
     yard.register("first", "h1", 5301, "h2", arrival=1000.0)
     yard.register("second", "h1", 5302, "h3", arrival=1001.0)
-    # In marked mode the switch holds a rule a class, whatever jobs there are.
-    assert (flows("s1") == rules) == (yard.mode == "marked")
-    streams = [Stream("h2", "h1", 5301), Stream("h3", "h1", 5302)]
-    high, low = measure(yard.emulation, streams, seconds=3)
-    assert high > 20 * low
+    ports = {wait["port"] for wait in yard.controller.call("GET", "/v1/jobs/first/explain")["ports"]}
+    assert ports == {
+        f"{host}/{host}-eth{rail} {way}" for host, way in (("h2", "egress"), ("h1", "ingress")) for rail in (0, 1)
+    }
+    over_ipv4 = yard.emulation.plugs("h1")[0].addresses[0]
+    streams = [Stream("h2", "h1", 5301, address=over_ipv4), yard.stream("h3", "h1", 5302)]
+    before = leaf_bytes(yard.emulation)
+    rates = measure(yard.emulation, streams, seconds=4)
+    after = leaf_bytes(yard.emulation)
+    # On one link the second job would wait for the first.
+    assert min(rates) > 0.8 * LINK_BPS, rates
+    sent = {place: after[place] - count for place, count in before.items()}
+    least = 4 * 0.8 * LINK_BPS / 8
+    assert sent["h2-eth0", 0] > least, sent
+    assert sent["h3-eth1", 1] > least, sent
+    assert max(sent["h2-eth1", 0], sent["h3-eth0", 1]) < 0.01 * least, sent
+
+
+def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard) -> None:
+    yard.register("first", "h1", 5301, "h2", arrival=1000.0)
+    yard.register("second", "h1", 5302, "h3", arrival=1001.0)
+    # In the other modes the switch holds a rule a class or job, and none for what a job sends.
+    assert any("=5301" in rule for rule in flows(yard.switch)) == (yard.layout.mode == "classified")
+    streams = [yard.stream("h2", "h1", 5301), yard.stream("h3", "h1", 5302)]
+    assert prevails(yard.emulation, streams, seconds=3)
     yard.controller.kill()
     began = time.monotonic()
-    wait_until(lambda: not gate_is_open("s1"), 30)
+    wait_until(lambda: not gate_is_open(yard.switch), 30)
     assert time.monotonic() - began < 5 * PERIOD_SECONDS + 2
-    before = queue_bytes("s1", 1)
+    before = queue_bytes(yard.switch, 1)
     shares = measure(yard.emulation, streams, seconds=4)
-    after = queue_bytes("s1", 1)
+    after = queue_bytes(yard.switch, 1)
     assert sum(shares) > 0.8 * LINK_BPS
     # All in one queue, whatever TCP makes of it there: the jobs' own queues stay as they are.
     assert after[0] - before[0] > 4 * 0.8 * LINK_BPS / 8
     assert {queue: after[queue] - before[queue] for queue in (1, 2)} == {1: 0, 2: 0}
+
+
+def dscps_set(rules: str) -> list[str]:
+    """Returns the rules that set a DSCP, without their counters."""
+    return [line.partition("] ")[2] or line for line in rules.splitlines() if "--set-dscp" in line]
+
+
+def leaf_bytes(emulation: Emulation) -> dict[tuple[str, int], int]:
+    """The bytes that have left each interface of h2 and h3 in the first two classes."""
+    counts = {}
+    for plug in emulation.plugs("h2", "h3"):
+        text = emulation.run(plug.host, ["tc", "-s", "class", "show", "dev", plug.interface])
+        for k in (0, 1):
+            found = re.search(rf"class htb {HANDLE}:{leaf(k):x} .*?Sent (\d+) bytes", text, re.DOTALL)
+            assert found is not None, text
+            counts[plug.interface, k] = int(found[1])
+    return counts
 
 
 def restart_switch() -> None:

@@ -20,7 +20,8 @@ import pytest
 from evaluation.bench.support.hosts.job_process import in_group
 from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.agents_network import agents_network
-from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, saved_marks
+from tests.support.lab.tcp_receiver import RECEIVER
 from topologies.emulation import Emulation
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.queue_proof import classes
@@ -30,25 +31,14 @@ if TYPE_CHECKING:
 
 SERVERS = 4
 CONNECTIONS = 8
-MODES = {"classified": {"mode": "classified"}, "marked": {"mode": "marked"}, "degraded": {"table_budget": 1}}
-"""The last has no room for the jobs' flows at the switch, and so is marked too."""
+MODES: dict[str, dict[str, Any]] = {
+    "classified": {"mode": "classified"},
+    "marked": {"mode": "marked"},
+    "degraded": {"table_budget": 1, "rails": 2, "addresses": "both"},
+}
+"""Settings of the controller, and of the testbed. The last has no room for the jobs' flows at the switch, and so is
+marked too. There jobs send over IPv6 on the second of two rails."""
 
-# Says its port, then for each line on stdin the bytes that have come.
-_RECEIVER = r"""
-import socket, sys, threading
-server = socket.create_server((sys.argv[1], 0))
-print(server.getsockname()[1], flush=True)
-got = [0]
-def drain(peer):
-    while data := peer.recv(65536):
-        got[0] += len(data)
-def take():
-    while True:
-        threading.Thread(target=drain, args=(server.accept()[0],), daemon=True).start()
-threading.Thread(target=take, daemon=True).start()
-for line in sys.stdin:
-    print(got[0], flush=True)
-"""
 # Sends for ever, over so many connections, and says when it has them.
 _SENDER = r"""
 import socket, sys, threading, time
@@ -96,11 +86,16 @@ class Yard:
     mode: str
     jobs: list[Job] = field(default_factory=list)
 
+    @property
+    def address(self) -> str:
+        """Where h1 receives: its last address on its last rail."""
+        return self.emulation.plugs("h1")[-1].addresses[-1]
+
     def begin(self, name: str, sender: str, connections: int) -> Job:
         """A job and the files that tell the agents of it."""
         group = self.emulation.cgroup(name)
-        address = self.emulation.address("h1")
-        receiver = self._start(group, "h1", _RECEIVER, address)
+        address = self.address
+        receiver = self._start(group, "h1", RECEIVER, address, "0")
         assert receiver.stdout is not None
         port = receiver.stdout.readline().strip()
         job = Job(name, receiver, self._start(group, sender, _SENDER, address, port, str(connections)))
@@ -131,9 +126,8 @@ class Yard:
         return [8 * (now - then) / took for now, then in zip(after, before, strict=True)]
 
     def marked_groups(self, host: str) -> int:
-        """The rules by cgroup in force, whichever of the two kinds of iptables the agent uses here."""
-        command = "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"
-        saved = self.emulation.run(host, ["sh", "-c", command])
+        """The rules by cgroup in force for the packets of the jobs."""
+        saved = saved_marks(self.emulation, host, self.address)
         # The chain that is idle keeps the rules of before.
         active = re.search(r"^-A TRAINYARD -g (TRAINYARD-[AB])", saved, re.MULTILINE)
         rules = [line for line in saved.splitlines() if active is not None and line.startswith(f"-A {active[1]} ")]
@@ -169,7 +163,8 @@ def yard(network: Yard) -> Iterator[Yard]:
 
 def job_rules(switch: str) -> list[str]:
     """The switch's rules that name a pair of hosts."""
-    return [rule for rule in flows(switch) if "nw_src=" in rule and "nw_dst=" in rule and "tcp" in rule]
+    pair = re.compile("tcp.*(nw|ipv6)_src=.*(nw|ipv6)_dst=")
+    return [rule for rule in flows(switch) if pair.search(rule)]
 
 
 def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: Yard) -> None:
@@ -178,11 +173,14 @@ def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: 
     second = yard.begin("second", "h3", CONNECTIONS)
     wait_until(lambda: yard.state("second").get("connections", 0) >= CONNECTIONS, 20, what="finding the second job")
     wait_until(lambda: classes(yard.controller, ["first", "second"]) == {"first": 0, "second": 1})
+    # At the hosts all that a job sends is marked by its cgroup, one rule each; both directions, each by its own host.
+    marked = {"h1": 2, "h2": 1, "h3": 1}
+    wait_until(lambda: {host: yard.marked_groups(host) for host in marked} == marked, 20, what="the marks")
     time.sleep(2.0)  # what is in the queues
     ahead, behind = yard.rates(first, second)
     assert ahead > 0.8 * LINK_BPS, (ahead, behind)
     assert behind < 0.15 * LINK_BPS, (ahead, behind)
-    rules = job_rules("s1")
+    rules = job_rules(yard.emulation.bridges[-1])
     if yard.mode == "classified":
         # Both directions of each job, and one rule for all connections through a port.
         assert len(rules) == 4, rules
@@ -191,9 +189,6 @@ def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: 
     status = yard.controller.status()
     assert status.mode == ("classified" if yard.mode == "classified" else "marked")
     assert any("marks alone" in problem for problem in status.problems) == (yard.mode == "degraded")
-    # At the hosts all that a job sends is marked by its cgroup, one rule each; both directions, each by its own host.
-    assert yard.marked_groups("h2") == 1
-    assert yard.marked_groups("h1") == 2
     # The first ends: the second has the link, and the mark of the first is gone.
     first.end()
     yard.jobs.remove(first)
@@ -212,21 +207,23 @@ def test_a_new_connection_is_served_within_two_periods(yard: Yard) -> None:
     wait_until(lambda: classes(yard.controller, ["early", "later"]) == {"early": 0, "later": 1}, 20)
     # A process of the first job that comes late, and talks to another one through a port that nobody has seen.
     group = yard.emulation.cgroup("early")
-    receiver = yard._start(group, "h1", _RECEIVER, yard.emulation.address("h1"))
+    receiver = yard._start(group, "h1", RECEIVER, yard.address, "0")
     assert receiver.stdout is not None
     port = receiver.stdout.readline().strip()
-    sender = yard._start(group, "h2", _SENDER, yard.emulation.address("h1"), port, "2")
+    sender = yard._start(group, "h2", _SENDER, yard.address, port, "2")
     late = Job("late", receiver, sender)
     try:
         assert sender.stdout is not None and sender.stdout.readline() == "connected\n"
         began = time.monotonic()
         if yard.mode == "classified":
             # Both directions have a rule.
-            wait_until(lambda: sum(f"={port}" in rule for rule in job_rules("s1")) == 2, 10, every=0.02)
+            wait_until(
+                lambda: sum(f"={port}" in rule for rule in job_rules(yard.emulation.bridges[-1])) == 2, 10, every=0.02
+            )
             assert time.monotonic() - began < 2 * PERIOD_SECONDS
         else:
             # All that its processes send was marked before; nobody has to hear of a connection.
-            assert yard.marked_groups("h2") == 1 and job_rules("s1") == []
+            assert yard.marked_groups("h2") == 1 and job_rules(yard.emulation.bridges[-1]) == []
         time.sleep(1.0)  # what the other has in the queues
         ahead, behind = yard.rates(late, later)
         assert ahead > 5 * behind, (ahead, behind)

@@ -76,7 +76,9 @@ def test_the_control_loop_has_worked(result: LabResult) -> None:
         assert arm.control.plans > arm.control.report_to_rule_count
         assert arm.control.gate_renewals > 0
         assert 0 < arm.cpu_idle_share < 1
-    assert fair.bytes_by_class[1:-1] == (0,) * 6, "fair sharing has one class"
+    # What a job sends before its rules are there is between hosts with jobs, which have the last class.
+    assert fair.bytes_by_class[1:-2] == (0,) * 5, "fair sharing has one class"
+    assert fair.bytes_by_class[-2] < 0.1 * fair.bytes_by_class[0]
     assert jpas.bytes_by_class[0] > 1e6
     assert jpas.bytes_by_class[1] > 1e6
 

@@ -14,6 +14,7 @@ from host_reporter.nic.tree import MTU, burst_bytes
 from tests.support.paths import ROOT
 from topologies import networks
 from topologies.emulation import Emulation, emulate
+from topologies.nodes import DEFAULT_SEGMENTS
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -24,7 +25,7 @@ ON_THE_WIRE = 1514 / 1448
 FAN_OUT_BYTES = (100_000, 140_000, 200_000)
 BULK_BYTES = 2_000_000
 LEAST_SHARE = 0.95
-ROUNDS = 3
+ROUNDS, BULK_ROUNDS = 3, 8
 
 Datapath = Literal["kernel", "user"]
 LINK_BPS: dict[Datapath, float] = {"kernel": 10e6, "user": 5e6}
@@ -42,7 +43,7 @@ def network(request: pytest.FixtureRequest) -> Iterator[Emulation]:
 
 
 def test_a_fan_out_gets_a_burst_and_the_last_packet_for_nothing_and_no_more(network: Emulation) -> None:
-    most = burst_bytes(network.plugs()[0].rate_bps) + networks.TSO_SEGMENTS * MTU
+    most = burst_bytes(network.plugs()[0].rate_bps) + DEFAULT_SEGMENTS * MTU
     assert most < 16_000
     for count in FAN_OUT_BYTES:
         for _ in range(ROUNDS):
@@ -51,7 +52,8 @@ def test_a_fan_out_gets_a_burst_and_the_last_packet_for_nothing_and_no_more(netw
 
 
 def test_bulk_reaches_the_rate(network: Emulation) -> None:
-    for _ in range(ROUNDS):
+    for _ in range(BULK_ROUNDS):
+        # Other work of the machine can make a transfer later, never earlier: one of several is as quick as the link.
         lost = -free_bytes(network, RECEIVERS[:1], BULK_BYTES)
         share = BULK_BYTES * ON_THE_WIRE / (BULK_BYTES * ON_THE_WIRE + lost)
         if share > LEAST_SHARE:

@@ -1,4 +1,7 @@
-"""The lab's command, with a process and a cgroup a job: each in its group, apart, nothing left, one JSON document."""
+"""The lab's command, with a process and a cgroup a job: each in its group, apart, nothing left, one JSON document.
+
+Its options give the hosts two interfaces each, and addresses of both families.
+"""
 
 from __future__ import annotations
 
@@ -74,14 +77,22 @@ def test_every_jobs_trainers_are_in_a_group_of_their_own(tmp_path: Path) -> None
     try:
         told = subprocess.run(
             [*(sys.executable, "-m", "controller.cli.main", "lab", "--policy", "fair", "--json"),
-             *("--results", str(out), str(spec))],
+             *("--addresses", "both", "--rails", "2", "--results", str(out), str(spec))],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     finally:
         ended.set()
         watcher.join()
     assert told.returncode == 0, told.stderr
-    (arm,) = json.loads(told.stdout)["arms"]
+    result = json.loads(told.stdout)
+    assert (result["addresses"], result["rails"]) == ("both", 2)
+    (arm,) = result["arms"]
+    # A job sends as much over each rail.
+    shares = {link["interface"]: link["egress_share"] for link in arm["links"]}
+    for host in ("h1", "h2", "h3"):
+        first, second = shares[f"{host}-eth0"], shares[f"{host}-eth1"]
+        assert 0.9 < first / second < 1.1, shares
+        assert first > 1e-3, shares
     assert arm["policy"] == "fair"
     assert {name: job["censored"] for name, job in arm["jobs"].items()} == {
         "first": False, "second": False, "endless": True,

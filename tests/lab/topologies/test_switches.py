@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from controller.code_points import PRESETS
 from evaluation.bench.support.waiting import wait_until
 from simulator.workloads import curves
 from tests.support.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open
+from tests.support.lab.prevails import prevails
 from topologies import networks, openvswitch
 from topologies.emulation import Emulation, emulate
 from topologies.experiments.experiment import Experiment, JobPlan
@@ -67,6 +69,18 @@ def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() 
 
 
 @pytest.mark.usefixtures("alone")
+def test_hosts_and_switches_serve_the_dscps_of_the_preset() -> None:
+    classes = PRESETS["class-selectors"].classes
+    with emulate(networks.Testbed(servers=3, dscp="class-selectors")) as emulation:
+        marked = [Stream("h1", "h2", 5201, classes[0]), Stream("h1", "h3", 5202, classes[3])]
+        controller = start_controller(emulation)
+        controller.wait_ready()
+        assert queue_proof.prove(emulation, controller).ratio >= 20
+        assert prevails(emulation, marked, seconds=5), "at the NIC, which no agent has changed"
+        controller.stop()
+
+
+@pytest.mark.usefixtures("alone")
 def test_hosts_have_linux_default_tcp_whatever_the_machine_has() -> None:
     machine = Path("/proc/sys/net/ipv4/tcp_congestion_control")
     before = machine.read_text()
@@ -92,7 +106,7 @@ def leaf_spine(stage: Stage) -> Iterator[Emulation]:
 
 
 def across_the_leaves() -> Experiment:
-    """Two jobs from leaf to leaf. What goes to h4 crosses one spine, and what comes back the other."""
+    """Two jobs from leaf to leaf, one over IPv6. What goes to h4 crosses one spine, and what comes back the other."""
     curve = next(curve.name for curve in curves.index() if curve.iterations >= ITERATIONS)
     common = {
         "model": "short", "model_bytes": MODEL_BYTES, "compute_seconds": 0.05, "iterations": ITERATIONS, "curve": curve,
@@ -102,6 +116,7 @@ def across_the_leaves() -> Experiment:
         hosts=4,
         topology="leaf_spine",
         uplink_bps=UPLINK_BPS,
+        addresses="both",
         period_seconds=0.5,
         limit_seconds=60.0,
         jobs=(
@@ -177,15 +192,16 @@ def test_a_leaf_spine_goes_on_without_its_controller_and_without_a_storm(
     for host in emulation.hosts:
         # As after a pause: they ask each other for their addresses again, and that is broadcast.
         emulation.run(host, ["ip", "neigh", "flush", "dev", f"{host}-eth0"])
-    all_reach_each_other(emulation)
+    all_reach_each_other(emulation, families=1)
     assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
 
 
-def all_reach_each_other(emulation: Emulation) -> None:
+def all_reach_each_other(emulation: Emulation, families: int = 2) -> None:
+    """Ping all hosts by their addresses of so many families, IPv4 first."""
     for src in emulation.hosts:
         for dst in emulation.hosts:
-            if src != dst:
-                emulation.run(src, ["ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", emulation.address(dst)])
+            for address in emulation.plugs(dst)[0].addresses[:families] if src != dst else ():
+                emulation.run(src, ["ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", address])
 
 
 def packets_in(emulation: Emulation, seconds: float) -> int:

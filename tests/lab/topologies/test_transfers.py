@@ -21,7 +21,7 @@ from topologies.lab.solo_times import ideal_iteration_seconds
 
 BYTES = 2_000_000
 COUNT = 5
-LONE_BYTES, ITERATIONS = 1_000_000, 6
+LONE_BYTES, ITERATIONS = 1_000_000, 12
 ON_THE_WIRE = 1.06
 """Of a payload byte: Ethernet, IP and TCP headers."""
 
@@ -60,8 +60,11 @@ def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Pat
     (arm,) = run_arms(experiment, ["fair"], results_dir=tmp_path).arms
     for lone in jobs:
         times = [seconds for seconds, _iteration, _metric in arm.jobs[lone.id].history]
-        each = statistics.median(after - before for before, after in pairwise(times[2:]))
+        # A processor that others use makes iterations longer, and none shorter.
+        durations = [after - before for before, after in pairwise(times[2:])]
+        quick, each = min(durations), statistics.median(durations)
         ideal = ideal_iteration_seconds(lone, LINK_BPS)
         # One of several workers that has its pull already pushes while the others still pull: that much may be saved.
         least = 0.9 if len(lone.hosts) == 2 else 0.7
-        assert least * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.25, (lone.id, each, ideal)
+        assert least * ideal < each, (lone.id, each, ideal)
+        assert quick < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.25, (lone.id, quick, ideal)

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepprophet.graph.heap import HEADER_BYTES, PAGE_BYTES, Allocation, Heap, fresh_bytes
+from deepprophet.graph.memory.heap import HEADER_BYTES, PAGE_BYTES, Allocation, Heap, fresh_bytes
 
 SIZES = st.one_of(st.integers(0, 2**16), st.integers(2**16, 2**21), st.integers(2**21, 2**26))
 

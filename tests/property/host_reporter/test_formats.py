@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,19 @@ def test_iterations_never_go_back_in_a_run(readings: list[Reading], files: set[i
             counter.begin_file()
         events += counter.count(reading)
     _sound(events)
+
+
+@given(_readings, st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+def test_lines_that_may_come_late_raise_nothing(readings: list[Reading], late: set[int], files: set[int]) -> None:
+    counter = Counter(Wanted())
+    for place, reading in enumerate(readings):
+        if place in files:
+            counter.begin_file()
+        events = counter.count(replace(reading, may_be_late=place in late))
+        for event in events + counter.settle() if place % 3 == 0 else events:
+            if isinstance(event, Point):
+                assert 0 <= event.iteration <= 1e15
+                assert event.metric is None or math.isfinite(event.metric)
 
 
 @settings(deadline=None)

@@ -8,26 +8,36 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import CLASS_DSCP, Demand, Host, Job, Role, Snapshot, Task
+from controller.code_points import POOL_2
+from controller.model import Demand, Host, Job, Role, Snapshot, Task
 from controller.policies.tensorlights_one import TensorLightsOne
 from controller.policies.tensorlights_rr import TensorLightsRr
-from host_reporter.nic.tensorlights import BANDS, Server, band_queues
-from host_reporter.nic.tensorlights_tree import (
-    NOTHING,
-    OTHERS_PREF,
-    PORTS_PREF,
+from host_reporter.nic.tensorlights.bands import BANDS, PLACES, Server, band_queues, places
+from host_reporter.nic.tensorlights.changes import (
     DropFilter,
     DropFilters,
     DropLeaf,
-    Filter,
+    Inside,
     Lead,
     LeadOthers,
-    Lights,
+    PutBand,
     PutLeaf,
-    Seen,
     changes,
-    lights,
     removal,
+)
+from host_reporter.nic.tensorlights.tree import (
+    FIRST_PLACE,
+    INNER_TREES,
+    NOTHING,
+    OTHERS_PREF,
+    PORTS_PREF,
+    Filter,
+    Lights,
+    Seen,
+    is_leaf,
+    lights,
+    lights_in_places,
+    queue_handle,
 )
 from host_reporter.nic.tree import htb_tree
 
@@ -98,6 +108,57 @@ def test_the_controllers_policy_says_the_same(those: list[Server], turn: int) ->
         assert said == {job: place.band for job, place in band_queues(those, at).items()}
 
 
+@given(servers(least=2, most=130), turns)
+def test_a_job_alone_in_its_place_keeps_its_rank_and_no_place_has_more_jobs_than_it_must(
+    those: list[Server], turn: int
+) -> None:
+    queues = band_queues(those, turn)
+    found = places(queues)
+    ranked = sorted(queues, key=queues.__getitem__)
+    assert ranked == sorted(queues, key=lambda job: (queues[job].band, found[job]))
+    sharing = Counter((queues[job].band, found[job].place) for job in queues)
+    width = math.ceil(len(those) / BANDS)
+    assert max(sharing.values()) == math.ceil(width / PLACES)
+    assert max(place.place for place in found.values()) < PLACES
+    assert len({(queues[job].band, found[job]) for job in queues}) == len(those)
+
+
+def in_places(those: list[Server], turn: int) -> Lights:
+    queues = band_queues(those, turn)
+    return lights_in_places(those, queues, places(queues))
+
+
+@given(servers(least=2, most=130), turns)
+def test_inside_each_band_every_job_has_a_leaf_and_packets_without_a_filter_have_one(
+    those: list[Server], turn: int
+) -> None:
+    wanted, queues = in_places(those, turn), band_queues(those, turn)
+    assert set(wanted.leaves) == set(wanted.inside)
+    assert len(set(wanted.leaves.values())) == len(wanted.leaves)
+    led = [
+        (wanted.leaves[wanted.ports[port]], wanted.inside[wanted.ports[port]].ports[port])
+        for server in sorted(those, key=lambda server: queues[server.job])
+        for port in server.ports
+    ]
+    assert led == sorted(set(led)), "in the order of their ranks, each with a leaf of its own"
+    for tree in wanted.inside.values():
+        assert FIRST_PLACE in tree.leaves
+        assert set(tree.ports.values()) == set(tree.leaves)
+        assert all(map(is_leaf, tree.leaves))
+
+
+def test_no_two_queues_of_an_interface_have_one_handle() -> None:
+    outer = [minor for minor in range(1 << 16) if is_leaf(minor)]
+    inner = range(FIRST_PLACE, FIRST_PLACE + 0x100)
+    handles = [queue_handle(0x7473, minor) for minor in outer]
+    handles += [queue_handle(major, minor) for major in INNER_TREES for minor in inner]
+    assert len(set(handles)) == len(handles)
+    assert len(INNER_TREES) == BANDS
+    assert set(INNER_TREES) <= set(handles)
+    assert not {0x7472, 0x7473} & set(handles)
+    assert max(handles) < 0x7500, "there the queues of the tree by DSCP begin, and from 0x8000 on the kernel's own"
+
+
 class Interface:
     """A model of the interface: what the kernel would refuse raises, and packets that wait in a leaf are counted."""
 
@@ -108,16 +169,25 @@ class Interface:
         self.prefs: set[int] = set()
         self.handles = 0x801 << 20
         self.dropped = 0
+        self.inside: dict[int, Interface] = {}
 
     def seen(self) -> Seen:
         filters = tuple(Filter(handle, port, leaf) for handle, (port, leaf) in self.filters.items())
-        return Seen(dict(self.leaves), filters, frozenset(self.prefs))
+        inside = {leaf: tree.seen() for leaf, tree in self.inside.items()}
+        return Seen(dict(self.leaves), filters, frozenset(self.prefs), inside)
 
     def make(self, change) -> None:
         match change:
             case PutLeaf(leaf, band):
                 assert self.bands.setdefault(leaf, band) == band, "a leaf that is backlogged cannot change its band"
                 self.leaves.setdefault(leaf, 0)
+            case PutBand(leaf, band, jobs, adds_tree):
+                assert jobs > 0
+                assert adds_tree == (leaf not in self.inside), "the kernel refuses to make a tree that is there"
+                self.make(PutLeaf(leaf, band))
+                self.inside.setdefault(leaf, Interface())
+            case Inside(leaf, inner):
+                self.inside[leaf].make(inner)
             case Lead(port, leaf, handle):
                 assert leaf in self.leaves
                 if handle is None:
@@ -132,6 +202,8 @@ class Interface:
                 self.prefs.add(OTHERS_PREF)
             case DropFilter(handle):
                 del self.filters[handle]
+                if not self.filters:
+                    self.prefs.discard(PORTS_PREF)
             case DropFilters(pref):
                 self.prefs.remove(pref)
                 if pref == PORTS_PREF:
@@ -140,6 +212,24 @@ class Interface:
                 assert all(leaf != led for _, led in self.filters.values()), "the kernel refuses: a filter leads there"
                 self.dropped += self.leaves.pop(leaf)
                 self.bands.pop(leaf)
+                self.inside.pop(leaf, None)
+            case _:
+                raise AssertionError(change)
+
+    def leads_on(self) -> bool:
+        """Whether every packet that comes to a tree inside finds its filter there."""
+        return all(port in self.inside[leaf].leads() for port, leaf in self.leads().items() if leaf in self.inside)
+
+    def wait(self, random) -> None:
+        """Let packets wait in some leaves."""
+        for leaf in self.leaves:
+            self.leaves[leaf] = random.choice((0, 1500))
+        for leaf, tree in self.inside.items():
+            tree.wait(random)
+            self.leaves[leaf] = sum(tree.leaves.values())
+
+    def lost(self) -> int:
+        return self.dropped + sum(tree.lost() for tree in self.inside.values())
 
     def leads(self) -> dict[int, int]:
         return {port: leaf for port, leaf in self.filters.values() if port is not None}
@@ -167,6 +257,56 @@ def test_whatever_is_there_becomes_what_is_wanted_and_no_packet_is_dropped(steps
     for change in removal(interface.seen()):
         interface.make(change)
     assert interface.seen() == NOTHING
+
+
+steps_in_places = st.lists(st.tuples(servers(least=2, most=70), turns, st.booleans()), min_size=1, max_size=5)
+
+
+@given(steps_in_places, st.randoms(use_true_random=False))
+def test_so_it_does_where_each_job_has_a_band_and_where_an_earlier_agent_let_them_share(steps, random) -> None:
+    interface = Interface()
+    for those, turn, is_shared in steps:
+        wanted = lights(those, band_queues(those, turn)) if is_shared else in_places(those, turn)
+        for change in changes(wanted, interface.seen(), anew=random.random() < 0.3):
+            interface.make(change)
+            assert interface.leads_on()
+        assert interface.leads() == wanted.ports
+        for leaf, tree in wanted.inside.items():
+            inner = interface.inside[leaf]
+            assert inner.leads() == tree.ports
+            assert tree.leaves.items() <= inner.bands.items()
+            assert not inner.prefs - {PORTS_PREF}
+        again = changes(wanted, interface.seen(), anew=False)
+        assert all(isinstance(change.change if isinstance(change, Inside) else change, DropLeaf) for change in again)
+        interface.wait(random)
+        assert interface.lost() == 0
+    for change in removal(interface.seen()):
+        interface.make(change)
+    assert interface.seen() == NOTHING
+
+
+@given(servers(least=2, most=70), turns)
+def test_a_tree_inside_that_somebody_has_taken_away_comes_back_whole(those: list[Server], turn: int) -> None:
+    interface, wanted = Interface(), in_places(those, turn)
+    for change in changes(wanted, NOTHING, anew=True):
+        interface.make(change)
+    before = interface.seen()
+    interface.inside.pop(min(interface.inside))
+    for change in changes(wanted, interface.seen(), anew=True):
+        interface.make(change)
+    assert interface.seen().inside.keys() == before.inside.keys()
+    assert changes(wanted, interface.seen(), anew=False) == []
+
+
+@given(servers(least=2, most=70), turns, turns)
+def test_a_rotation_of_places_touches_no_leaf(those: list[Server], first: int, second: int) -> None:
+    interface = Interface()
+    for change in changes(in_places(those, first), NOTHING, anew=True):
+        interface.make(change)
+    made = changes(in_places(those, second), interface.seen(), anew=False)
+    moved = [change.change if isinstance(change, Inside) else change for change in made]
+    assert all(isinstance(change, Lead | DropFilter) for change in moved)
+    assert len(moved) <= 3 * len(those)
 
 
 @given(servers(least=2), turns, turns)
@@ -197,8 +337,6 @@ def test_filters_that_nobody_wants_are_taken_away(strange) -> None:
 
 def test_the_dscps_of_the_classes_stand_behind_the_servers_ports() -> None:
     prefs = {
-        int(line.split(" prio ")[1].split()[0])
-        for line in htb_tree("eth0", 1e8, CLASS_DSCP, 0.01, 0.1)
-        if "filter" in line
+        int(line.split(" prio ")[1].split()[0]) for line in htb_tree("eth0", 1e8, POOL_2, 0.01, 0.1) if "filter" in line
     }
     assert PORTS_PREF < OTHERS_PREF < min(prefs)

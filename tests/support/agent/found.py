@@ -31,9 +31,9 @@ class Finding:
         self.docker = folder / "docker"
         notices = Notices(logging.getLogger("test"))
         self.processes = Processes(choose(None), host, notices, Pods(self.pods))
-        outputs = Outputs(self.progress, self.processes, docker=self.docker, containers=folder / "containers")
+        self.outputs = Outputs(self.progress, self.processes, docker=self.docker, containers=folder / "containers")
         self.found = FoundJobs(
-            self.processes, outputs, notices, read=auto_source, pid_of=lambda _: None, begin_seconds=0.0, **options
+            self.processes, self.outputs, notices, read=auto_source, pid_of=lambda _: None, begin_seconds=0.0, **options
         )
         self.jobs: dict[str, FoundJob] = {}
         self.events: list[tuple[str, str]] = []

@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 
 from evaluation.bench.support.hosts.job_process import JobProcess
-from host_reporter.discovery.netlink import Diag
-from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
+from host_reporter.discovery.sockets.netlink import Diag
+from host_reporter.discovery.sockets.sock_diag import ESTABLISHED, Socket
 from host_reporter.jobs.job import JobProcesses
 
 PEER = "127.0.0.2"

@@ -20,6 +20,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
         "keras2-terminal/terminal.log",
         "keras2-lines/stdout.log",
     ),
+    "keras-csv": ("keras-bars/training.csv", "keras2-bars/training.csv"),
     "lightgbm": ("lightgbm/stdout.log",),
     "lightning": ("lightning-bars/output.log", "lightning-rich-terminal/terminal.log"),
     "lightning-csv": ("lightning-bars/lightning_logs/version_0/metrics.csv",),

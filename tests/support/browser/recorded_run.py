@@ -20,6 +20,8 @@ from topologies.lab.recording.reached import add_reached
 
 JOBS = ("small", "large")
 STEPS = 4
+ITERATIONS = 2 * STEPS
+"""Of each job, so that at the end of the recording something is left for which the other one waits."""
 STEP_SECONDS = 1.1
 """Progress makes at most one event of a job in a second."""
 
@@ -37,7 +39,7 @@ def record(folder: Path, policy: str, title: str) -> None:
     zero = time.time()
     for number, job in enumerate(JOBS):
         demand = [{"src": "h2", "dst": "h1", "bytes": 1e6 + 4e6 * number}]
-        yard.call("PUT", f"/v1/jobs/{job}", spec(5000 + number, demand=demand, iterations=STEPS))
+        yard.call("PUT", f"/v1/jobs/{job}", spec(5000 + number, demand=demand, iterations=ITERATIONS))
     for step in range(1, STEPS + 1):
         points = [{"iteration": step, "time": time.time(), "metric": step / (step + 1)}]
         yard.call("POST", "/v1/hosts/h1/reports", batch(*({"job": job, "points": points} for job in JOBS)))

@@ -41,9 +41,6 @@ class Visit:
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.faults.append(f"error of the page: {error}"))
         self.context.on("request", self._see)
-        if token is not None:
-            # The first call is made without a token, to learn whether one is needed.
-            self._expected.append(re.compile(r"status of 401 .*/v1/caller$"))
 
     def go(self, address: str = "", heading: str | None = None) -> Page:
         """Show a page of the console by its address, such as ``jobs/a``. Returns it when its heading is there."""

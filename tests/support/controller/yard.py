@@ -20,7 +20,7 @@ from controller.loop.host_changes import HostChanges
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics, counted
 from controller.model import Snapshot, Switch
-from controller.rules.compiler import Match, Rule, Table
+from controller.rules.rule import Match, Rule, Table
 from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.registry.unpaused import UnpausedRegistry
@@ -69,6 +69,9 @@ class MemoryNetwork:
     def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
         return {}
 
+    def received_bytes(self) -> dict[tuple[int, int], int]:
+        return {}
+
 
 def one_rule_a_job(_snapshot: Snapshot, classes: Mapping[str, int]) -> frozenset[Rule]:
     return frozenset(Rule(1, Table.CLASSIFY, 10 + k, Match(), job=job) for job, k in classes.items())
@@ -90,7 +93,7 @@ class Yard:
         self.store = Store(journal)
         enrolments = Enrolments(self.store, time.time, time.monotonic)
         self.current = CurrentSettings(self.config, lambda config: enrolments.hosts(Listed.of(config)))
-        self.registry = UnpausedRegistry(self.current.hosts, self.store, time.time)
+        self.registry = UnpausedRegistry(self.current.hosts, self.store, time.time, points=self.config.code_points)
         self.network = MemoryNetwork()
         self.metrics = Metrics()
         self.loop = Loop(

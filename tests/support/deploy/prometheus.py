@@ -10,7 +10,7 @@ from typing import Any, Self
 import requests
 import yaml
 
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 
 

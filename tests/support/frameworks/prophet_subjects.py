@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import UserDict
 
 import torch
 from torch import nn
@@ -60,6 +62,107 @@ class Adapted(nn.Module):
 
     def forward(self, tokens: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
         return self.out(self.norm(self.core(self.words(tokens) + more)[0].contiguous()))
+
+
+def documented(batch_size: int = 4):
+    """As docs/deepprophet.md has it: a plain module, whose labels only the loss takes."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 10))
+    batch = torch.randn(batch_size, 3, 8, 8), torch.randint(10, (batch_size,))
+    return model, batch, lambda output, batch: functional.cross_entropy(output, batch[1])
+
+
+def unlabelled():
+    return Watched(), (torch.randn(6, 12), torch.randint(3, (6,)))
+
+
+class Answering(Watched):
+    def forward(self, x: torch.Tensor, labels: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+        output = super().forward(x)
+        return {"loss": functional.cross_entropy(output, labels), "logits": output}
+
+
+def tokenized():
+    """A mapping that is no dict, as tokenizers give it, and a model that returns its own loss."""
+    return Answering(), UserDict(x=torch.randn(6, 12), labels=torch.randint(3, (6,)))
+
+
+def misnamed():
+    return Answering(), {"x": torch.randn(6, 12), "targets": torch.randint(3, (6,))}
+
+
+def closing():
+    labels = torch.randint(3, (6,))
+
+    def loss(output: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(output, labels)  # closes over labels
+
+    return Watched(), torch.randn(6, 12), loss
+
+
+def counted():
+    """The loss is of as many examples as the batch that was made had."""
+    return Watched(), torch.randn(6, 12), lambda output, _: functional.cross_entropy(output, torch.zeros(6).long())
+
+
+def parallel():
+    return nn.DataParallel(Watched()), torch.randn(6, 12)
+
+
+def quantised():
+    return nn.Sequential(nn.Linear(12, 8), torch.ao.nn.quantized.dynamic.Linear(8, 3)), torch.randn(6, 12)
+
+
+def lazy():
+    return nn.Sequential(nn.LazyLinear(3)), torch.randn(6, 12)
+
+
+def parameterless():
+    return nn.ReLU(), torch.randn(6, 12)
+
+
+class Skipping(Watched):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(20):
+            x = random.choice((torch.sin, torch.cos, torch.tanh, torch.relu))(x)
+        return super().forward(x)
+
+
+def skipping():
+    return Skipping(), torch.randn(6, 12)
+
+
+class Tossing(Watched):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x * random.random())
+
+
+def tossing():
+    """Draws a random number, which decides nothing."""
+    return Tossing(), torch.randn(6, 12)
+
+
+class Layered(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(12, 16), nn.Linear(16, 3)
+        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(2)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.last(x)
+
+
+def layered():
+    return Layered(), torch.randn(6, 12)
+
+
+def sharded():
+    """Sizes that two ranks can halve."""
+    model = Layered()
+    model.last = nn.Linear(16, 4)
+    return model, torch.randn(6, 12)
 
 
 class Selecting(nn.Module):

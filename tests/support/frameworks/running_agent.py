@@ -15,9 +15,9 @@ from evaluation.bench.support.waiting import wait_until
 
 
 class Agent:
-    """A host-reporter for h1 that leaves this machine's packets alone."""
+    """A host-reporter for h1 that leaves this machine's packets alone. It finds jobs of the launchers ``discover``."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, discover: str = "") -> None:
         self.jobs, self.progress, self._output = folder / "jobs.d", folder / "progress", folder / "agent.log"
         self.jobs.mkdir()
         self.progress.mkdir()
@@ -26,7 +26,7 @@ class Agent:
         token.chmod(0o600)
         command = [sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
         command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--progress-dir", str(self.progress)]
-        command += ["--discover", ""]
+        command += ["--discover", discover]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 [*command, "--no-marking", "--period", "0.2"], stdout=output, stderr=output
@@ -59,6 +59,10 @@ class Yard:
         spec: dict[str, Any] = {"tasks": [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}]}
         document = {"id": name, "spec": spec} | values
         self._write(name, document)
+
+    def remove(self, name: str) -> None:
+        """Remove a job file, which ends its job."""
+        (self.agent.jobs / f"{name}.json").unlink()
 
     def study(self, name: str) -> None:
         """Write a study's job file: its trials move a megabyte an iteration, by ports that nobody declares."""

@@ -19,9 +19,20 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import sasp
+from sasp.training import partial
 
 ITERATIONS = 12
 BATCH = 6
+WAYS = {
+    "momentum": {"prediction": "momentum"},
+    "local": {"prediction": "local"},
+    "corrected": {"prediction": "momentum", "delay_compensation": 2.0, "rates": "gap"},
+    "partial": {"partial": True},
+    "halves": {"halves": True},
+}
+"""What a case's name asks for."""
+
+partial.WARM_UP, partial.MEASURED, partial.AGAIN = 1, 2, 6
 
 
 class Tangled(nn.Module):
@@ -76,9 +87,10 @@ def train(case: str, rank: int, folder: Path) -> dict[str, object]:
         if rank == 1:
             for parameter in model.parameters():
                 nn.init.zeros_(parameter)  # rank 0's are to be taken
-        model, optimizer = sasp.wrap(model, optimizer, staleness=staleness, chunk_bytes=1024)
+        ways = {name: value for way, options in WAYS.items() if way in case for name, value in options.items()}
+        model, optimizer = sasp.wrap(model, optimizer, staleness=staleness, chunk_bytes=1024, **ways)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 4, gamma=0.5)
-    leads = []
+    leads, late = [], []
     for number, (x, y) in enumerate(batches(rank)):
         optimizer.zero_grad()
         halves = [(x[:3], y[:3]), (x[3:], y[3:])] if "accumulate" in case else [(x, y)]
@@ -96,6 +108,7 @@ def train(case: str, rank: int, folder: Path) -> dict[str, object]:
         if staleness is not None:
             computed, communicated = optimizer.iterations
             leads.append(computed - communicated)
+            late.append(optimizer.leads)
         if "evaluate" in case and number % 5 == 4:
             with torch.no_grad():
                 model(x)
@@ -107,7 +120,8 @@ def train(case: str, rank: int, folder: Path) -> dict[str, object]:
         assert computed == communicated == ITERATIONS
         optimizer.close()
         bare(torch.zeros(2, 8))  # a plain model again
-    return {"parameters": [parameter.detach().clone() for parameter in bare.parameters()], "leads": leads}
+    parameters = [parameter.detach().clone() for parameter in bare.parameters()]
+    return {"parameters": parameters, "leads": leads, "late": set(late)}
 
 
 def refused(rank: int) -> dict[str, object]:
@@ -119,6 +133,12 @@ def refused(rank: int) -> dict[str, object]:
         "small chunks": {"chunk_bytes": 10},
         "negative": {"staleness": -1},
         "impatient": {"patience": 0.0},
+        "way": {"prediction": "adam"},
+        "ways": {"prediction": "local", "rates": "gap"},
+        "other ways": {"delay_compensation": float(rank)},
+        "needless": {"partial": True},
+        "halves": {"halves": True},
+        "halves and more": {"halves": True, "staleness": 1, "prediction": "momentum"},
     }.items():
         model, optimizer = make("plain-0")
         try:

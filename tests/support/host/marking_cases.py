@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 
-from controller.model import ACKNOWLEDGEMENT_DSCP as FIRST
+from controller.code_points import CLASS_SELECTORS, POOL_2
 from controller.wire import Mark
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables import IptablesError, Marker
 
 VARIANT, PEER = sys.argv[1], sys.argv[2]
+FIRST = POOL_2.acknowledgements
 
 
 def mark(job: str, dscp: int, *, remote: str | None = PEER, remote_port: int | None = None) -> Mark:
@@ -116,6 +117,14 @@ def main() -> None:
             raise AssertionError(f"{remote!r} was taken")
     assert "OUTPUT -j DROP" not in saved()
     assert "--set-dscp 0x22" in saved(), f"what held before still holds: {held}"
+    # Other programs use these DSCPs, too, so nobody's is cleared; packets without data have that of class 0.
+    marker.apply((mark("a", 48, remote_port=9),), CLASS_SELECTORS)
+    send(50_000, 8)
+    say("dscp 48 56")
+    marker.apply((), CLASS_SELECTORS)
+    send(10_000, 48)
+    say("dscp 48 48")
+    assert not marker.marks_acknowledgements
     # A killed agent leaves its chain; the next one takes it over.
     second = Marker()
     second.apply((mark("a", 14, remote_port=9),))

@@ -16,6 +16,7 @@ from host_reporter.marking import iptables
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import Marker
 from host_reporter.nic.interface import Nic
+from host_reporter.nic.trees import Ordered, Trees
 from host_reporter.notices import Notices
 
 NIC = "ty0"
@@ -81,7 +82,10 @@ class Host:
         caplog.set_level(logging.INFO)
         self.marker = Marker() if variant is not None else None
         self.nic = Nic(NIC, None) if variant is None else None
-        self.enforcement = Enforcement(self.marker, self.nic, Notices(logging.getLogger("agent")))
+        notices = Notices(logging.getLogger("agent"))
+        nic = self.nic
+        trees = Trees([Ordered(NIC)], notices, make=lambda _name: nic) if nic is not None else None
+        self.enforcement = Enforcement(self.marker, trees, notices)
 
     def apply(self, wanted: HostPlan) -> None:
         assert self.enforcement.apply(wanted, look=False)

@@ -16,9 +16,10 @@ RECEIVER = "10.77.0.2"
 # One thread a flow, one process for all; what each receiver got in the window is printed at the end.
 _SINK = """
 import json, socket, sys, threading, time
-ports, start, stop = [int(p) for p in sys.argv[3:]], float(sys.argv[1]), float(sys.argv[2])
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+ports, start, stop = [int(p) for p in sys.argv[4:]], float(sys.argv[2]), float(sys.argv[3])
 got = {port: 0 for port in ports}
-listening = [socket.create_server(("0.0.0.0", port)) for port in ports]
+listening = [socket.create_server((sys.argv[1], port), family=family) for port in ports]
 begun = time.monotonic()
 def take(server, port):
     peer, _ = server.accept()
@@ -34,9 +35,12 @@ print(json.dumps(got), flush=True)
 _SOURCE = """
 import socket, sys, threading, time
 address, seconds = sys.argv[1], float(sys.argv[2])
+family, option = socket.AF_INET, (socket.IPPROTO_IP, socket.IP_TOS)
+if ":" in address:
+    family, option = socket.AF_INET6, (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)
 def send(port, dscp):
-    with socket.socket() as peer:
-        peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+    with socket.socket(family) as peer:
+        peer.setsockopt(*option, dscp << 2)
         peer.connect((address, port))
         while True:
             peer.sendall(bytes(65536))
@@ -63,28 +67,28 @@ class TwoHosts:
             self.command(where, *command), input=text, capture_output=True, text=True, check=False, timeout=60
         )
 
-    def bytes_by_port(self, flows: dict[int, int], *, start: float, stop: float) -> TrafficRun:
+    def bytes_by_port(self, flows: dict[int, int], *, start: float, stop: float, address: str = RECEIVER) -> TrafficRun:
         """TCP as fast as it goes to each port, with a DSCP each; counted between two moments in seconds."""
-        return TrafficRun(self, flows, start, stop)
+        return TrafficRun(self, flows, start, stop, address)
 
 
 class TrafficRun:
     """A run of traffic under way, as a context; ``result()`` waits for its end."""
 
-    def __init__(self, hosts: TwoHosts, flows: dict[int, int], start: float, stop: float) -> None:
+    def __init__(self, hosts: TwoHosts, flows: dict[int, int], start: float, stop: float, address: str) -> None:
         self._stack = contextlib.ExitStack()
-        self._hosts, self._flows, self._start, self._stop = hosts, flows, start, stop
+        self._hosts, self._flows, self._start, self._stop, self._address = hosts, flows, start, stop, address
 
     def __enter__(self) -> TrafficRun:
         ports = [str(port) for port in self._flows]
         python = [sys.executable, "-c"]
         self._sink = self._popen(
-            self._hosts.receiver, *python, _SINK, str(self._start), str(self._stop), *ports, output=True
+            self._hosts.receiver, *python, _SINK, self._address, str(self._start), str(self._stop), *ports, output=True
         )
         assert self._sink.stdout is not None
         assert self._sink.stdout.readline() == "ready\n"
         pairs = [f"{port}:{dscp}" for port, dscp in self._flows.items()]
-        self._popen(self._hosts.sender, *python, _SOURCE, RECEIVER, str(self._stop + 1), *pairs)
+        self._popen(self._hosts.sender, *python, _SOURCE, self._address, str(self._stop + 1), *pairs)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,6 +11,7 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS
 from topologies import networks
 from topologies.emulation import Emulation, emulate
+from topologies.experiments.addressing import Families
 from topologies.lab.agents import Agents
 from topologies.lab.controller_process import ControllerProcess
 
@@ -24,14 +25,23 @@ class Links:
 
 @contextmanager
 def agents_network(
-    servers: int, *, without: Collection[str] = (), **settings: Any
+    servers: int,
+    *,
+    without: Collection[str] = (),
+    rails: int = 1,
+    addresses: Families = "ipv4",
+    connect: bool = True,
+    **settings: Any,
 ) -> Iterator[tuple[Emulation, ControllerProcess]]:
     """``settings``: of the controller, which serves jobs in the order of their arrival, a class each.
 
-    ``without``: hosts that have no agent.
+    ``without``: hosts that have no agent. ``rails`` and ``addresses`` are those of the testbed. ``connect``: switches
+    connect to the controller; else they have no rules.
     """
-    with emulate(networks.Testbed(servers=servers, link_bps=LINK_BPS)) as emulation:
-        emulation.connect_controller()
+    topo = networks.Testbed(servers=servers, link_bps=LINK_BPS, rails=rails, addresses=addresses)
+    with emulate(topo) as emulation:
+        if connect:
+            emulation.connect_controller()
         controller = ControllerProcess(
             emulation,
             emulation.folder / "controller",

@@ -12,8 +12,9 @@ from typing import Any
 import requests
 import yaml
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.lab.switch_fixtures import DPID, HOSTS, LINK_BPS, free_port
+from tests.support.lab.switch_fixtures import DPID, HOSTS, LINK_BPS
 
 GATE_SECONDS = 4
 PERIOD_SECONDS = 1.0

@@ -23,7 +23,8 @@ from ryu.ofproto import ofproto_v1_3
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import Settings
 from controller.model import Flow, Host, Job, Snapshot
-from controller.rules.compiler import Match, Output, Rule, Table, compile_rules
+from controller.rules.compiler import compile_rules
+from controller.rules.rule import Match, Output, Rule, Table
 
 ORDERS = json.loads(os.environ["DRIVER"])
 
@@ -36,7 +37,7 @@ def snapshot(switches, flows):
         Job(job, flows=tuple(Flow(job, src, dst, dst_port=port) for src, dst, port in of_job))
         for job, of_job in flows.items()
     )
-    return Snapshot(now=0.0, hosts=hosts, jobs=jobs, switches=tuple(switches))
+    return Snapshot(now=0.0, hosts=hosts, jobs=jobs, switches=tuple(switches), has_places=False)
 
 
 compile_normal = partial(compile_rules, mode="classified", forwarding="normal")
@@ -143,6 +144,7 @@ class Driver(RyuApp):
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
             ofp_event.EventOFPQueueStatsReply,
+            ofp_event.EventOFPPortStatsReply,
             ofp_event.EventOFPPortDescStatsReply,
             ofp_event.EventONFBundleCtrlMsg,
         ],

@@ -21,8 +21,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.lab.switch_fixtures import BRIDGE, Bridge, Driver, free_port, sh
+from tests.support.lab.switch_fixtures import BRIDGE, Bridge, Driver, sh
 
 KEPT = 6
 """Messages of the same type and length that are kept of a session."""

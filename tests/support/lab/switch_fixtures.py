@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
+from tests.support.ip_commands import ip
 from tests.support.paths import ROOT
 
 BRIDGE = "tydp"
@@ -26,18 +28,13 @@ ANSWER_SECONDS = 4.0
 FLOWS = {"a": [["h1", "h2", 5000], ["h2", "h1", 5000]], "b": [["h1", "h3", 5001]]}
 """Two jobs, as ``Driver`` takes them."""
 _FRESH_SECONDS = 10.5
+_SPACES = Path("/run/netns")
 
 
 def sh(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr or done.stdout}"
     return done.stdout
-
-
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return trial.getsockname()[1]
 
 
 class ClassCount(NamedTuple):
@@ -49,54 +46,80 @@ class ClassCount(NamedTuple):
 
 
 class Bridge:
-    """One kernel-datapath switch, hosts ``ty1``.. in namespaces of their own with 10.0.0.1.. ."""
+    """One kernel-datapath switch, hosts ``ty1``.. in namespaces of their own with 10.0.0.1.. .
+
+    It is made and removed with few commands: in a box each takes a quarter of a second.
+    """
 
     def __init__(self, controller_port: int, datapath: str = "system", name: str = BRIDGE, dpid: int = DPID) -> None:
         # Open vSwitch counts the processors as 0 while the machine is up for less than 10 s, and then drops all.
         wait_until(lambda: float(Path("/proc/uptime").read_text().split()[0]) > _FRESH_SECONDS)
         self.name, self.dpid = name, dpid
         self.close()
+        hosts = range(1, HOSTS + 1)
+        self._make_hosts(*hosts)
         sh("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={datapath}",
-           f"other-config:datapath-id={dpid:016x}", "protocols=OpenFlow13", "fail-mode=secure")  # fmt: skip
-        for n in range(1, HOSTS + 1):
-            self.add_host(n)
-        sh("ovs-vsctl", "set-controller", name, f"tcp:127.0.0.1:{controller_port}", "--", "set", "controller", name,
+           f"other-config:datapath-id={dpid:016x}", "protocols=OpenFlow13", "fail-mode=secure",
+           *(word for n in hosts for word in self._adding(n)),
+           "--", "set-controller", name, f"tcp:127.0.0.1:{controller_port}", "--", "set", "controller", name,
            "max_backoff=1000", "inactivity_probe=5000", "connection_mode=out-of-band")  # fmt: skip
 
     def port(self, n: int) -> str:
         return f"{self.name}-{n}"
 
+    def _space(self, n: int) -> str:
+        return f"{self.name}h{n}"
+
+    def _make_hosts(self, *numbers: int) -> None:
+        lines = []
+        for n in numbers:
+            space, port = self._space(n), self.port(n)
+            lines += [f"netns add {space}", f"link add eth0 netns {space} type veth peer name {port}"]
+            lines += [f"link set {port} up"]
+        ip(lines=lines)
+        for n in numbers:
+            inside = [f"addr add 10.0.0.{n}/24 dev eth0", "link set lo up", "link set eth0 up"]
+            ip("-n", self._space(n), lines=inside)
+
+    def _adding(self, n: int) -> list[str]:
+        port = self.port(n)
+        return ["--", "add-port", self.name, port, "--", "set", "interface", port, f"ofport_request={n}"]
+
     def add_host(self, n: int) -> None:
-        space, port = f"{self.name}h{n}", self.port(n)
-        sh("ip", "netns", "add", space)
-        sh("ip", "link", "add", "eth0", "netns", space, "type", "veth", "peer", "name", port)
-        sh("ip", "-n", space, "addr", "add", f"10.0.0.{n}/24", "dev", "eth0")
-        for device in ("lo", "eth0"):
-            sh("ip", "-n", space, "link", "set", device, "up")
-        sh("ip", "link", "set", port, "up")
-        sh("ovs-vsctl", "add-port", self.name, port, "--", "set", "interface", port, f"ofport_request={n}")
+        self._make_hosts(n)
+        sh("ovs-vsctl", *self._adding(n)[1:])
 
     def remove_host(self, n: int) -> None:
         sh("ovs-vsctl", "--if-exists", "del-port", self.name, self.port(n))
-        with suppress(AssertionError):
-            sh("ip", "link", "del", self.port(n))
-        with suppress(AssertionError):
-            sh("ip", "netns", "del", f"{self.name}h{n}")
+        self._remove_hosts(n)
+
+    def _remove_hosts(self, *numbers: int) -> None:
+        """Remove those of these hosts that are there."""
+        links = {name for _, name in socket.if_nameindex()}
+        lines = [f"link del {self.port(n)}" for n in numbers if self.port(n) in links]
+        lines += [f"netns del {self._space(n)}" for n in numbers if (_SPACES / self._space(n)).exists()]
+        if lines:
+            ip(lines=lines)
 
     def close(self) -> None:
         sh("ovs-vsctl", "--if-exists", "del-br", self.name)
-        for n in range(1, HOSTS + 2):
-            self.remove_host(n)
+        self._remove_hosts(*range(1, HOSTS + 2))
+        columns = "--columns=_uuid,external_ids"
+        tables = sh("ovs-vsctl", "--format=json", columns, "list", "QoS", "--", columns, "list", "Queue").splitlines()
         mine = f"{self.dpid:016x}/"
-        for table, column in (("QoS", "external_ids"), ("Queue", "external_ids")):
-            rows = json.loads(sh("ovs-vsctl", "--format=json", f"--columns=_uuid,{column}", "list", table))["data"]
-            ours = [uuid for (_, uuid), (_, pairs) in rows if dict(pairs).get("trainyard", "").startswith(mine)]
-            if ours:
-                # A command that the controller gave before its end may remove them meanwhile.
-                sh("ovs-vsctl", "--if-exists", "destroy", table, *ours)
+        ours = [
+            (table, uuid)
+            for table, found in zip(("QoS", "Queue"), tables, strict=True)
+            for (_, uuid), (_, pairs) in json.loads(found)["data"]
+            if dict(pairs).get("trainyard", "").startswith(mine)
+        ]
+        if ours:
+            # A command that the controller gave before its end may remove them meanwhile.
+            words = [word for row in ours for word in ("--", "--if-exists", "destroy", *row)]
+            sh("ovs-vsctl", *words[1:])
 
     def inside(self, n: int, *command: str) -> str:
-        return sh("ip", "netns", "exec", f"{self.name}h{n}", *command)
+        return sh("ip", "netns", "exec", self._space(n), *command)
 
     def pings(self, src: int = 1, dst: int = 2) -> bool:
         with suppress(AssertionError):
@@ -127,12 +150,12 @@ class Bridge:
         found = re.findall(r"duration=([\d.]+)s, table=1,.*tp_dst=(\d+)", text)
         return {port: float(age) for age, port in found}
 
-    def queue_bytes(self, port: int, queue: int) -> int:
-        """Bytes that a port has sent from a queue, by the switch's own count."""
-        text = sh("ovs-ofctl", "-O", "OpenFlow13", "queue-stats", self.name, str(port), str(queue))
-        found = re.search(r"bytes=(\d+)", text)
-        assert found is not None, text
-        return int(found[1])
+    def queue_bytes(self, port: int) -> dict[int, int]:
+        """Bytes that a port has sent from each queue, by the switch's own count."""
+        text = sh("ovs-ofctl", "-O", "OpenFlow13", "queue-stats", self.name, str(port))
+        found = {int(queue): int(count) for queue, count in re.findall(r"queue (\d+): bytes=(\d+)", text)}
+        assert found, text
+        return found
 
     def qos(self, n: int) -> str:
         """Returns the id of a port's QoS row, or ``[]``."""
@@ -149,14 +172,15 @@ class Bridge:
 
     def send_tcp(self, src: int, dst: int, port: int, count: int) -> None:
         """Send ``count`` bytes from a host to another's port, and wait until all have come."""
-        server = subprocess.Popen(
-            ["ip", "netns", "exec", f"{self.name}h{dst}", sys.executable, "-c", _SINK, str(port)],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert server.stdout is not None
-        server.stdout.readline()
-        self.inside(src, sys.executable, "-c", _SOURCE, f"10.0.0.{dst}", str(port), str(count))
-        assert int(server.communicate(timeout=30)[0]) == count
+        command = ["ip", "netns", "exec", self._space(dst), sys.executable, "-S", "-c", _SINK, str(port)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                server.stdout.readline()
+                self.inside(src, sys.executable, "-S", "-c", _SOURCE, f"10.0.0.{dst}", str(port), str(count))
+                assert int(server.communicate(timeout=30)[0]) == count
+            finally:
+                server.kill()
 
 
 _SINK = """

@@ -26,7 +26,9 @@ def context(role: str, size: int, count: int) -> TaskContext:
         compute_seconds=0.0, iterations=count, curve="c",
     )  # fmt: skip
     rank = 0 if role == "server" else 1
-    return TaskContext(job, rank, count, Addresses(IPv4Address("10.0.0.0")), Sockets(), lambda _iteration: None, 30.0)
+    return TaskContext(
+        job, rank, count, Addresses((IPv4Address("10.0.0.0"),)), Sockets(), lambda _iteration: None, 30.0
+    )
 
 
 def timed(channel: Channel, wanted: Frame) -> float:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address
 
 from topologies.experiments.experiment import JobPlan
+from topologies.trainer.barriers.record import NOTHING, ServerRecord, WorkerRecord
 from topologies.trainer.transfers import parameter_server, ring
 from topologies.trainer.transfers.frames import Channel, PeerLostError
 from topologies.trainer.transfers.task import HELLO_SECONDS, Addresses, Sockets, TaskContext
@@ -18,9 +19,16 @@ from topologies.trainer.transfers.task import HELLO_SECONDS, Addresses, Sockets,
 _networks = itertools.count(1)
 
 
-def addresses() -> Addresses:
-    """A loopback network of its own for each test, so that none meets another's sockets."""
-    return Addresses(IPv4Address(f"127.{1 + os.getpid() % 250}.{next(_networks)}.0"))
+def addresses(rails: int = 1) -> Addresses:
+    """Loopback networks of its own for each test, so that none meets another's sockets."""
+    return Addresses(tuple(IPv4Address(f"127.{1 + os.getpid() % 250}.{next(_networks)}.0") for _rail in range(rails)))
+
+
+class OneAddress(Addresses):
+    """All hosts have the loopback address of IPv6, where only a parameter server listens."""
+
+    def of(self, _host: str, _rail: int = 0) -> str:
+        return "::1"
 
 
 def plan(architecture: str, hosts: int, model_bytes: int, iterations: int = 3, compute: float = 0.0) -> JobPlan:
@@ -31,20 +39,31 @@ def plan(architecture: str, hosts: int, model_bytes: int, iterations: int = 3, c
 
 
 class Job:
-    """The contexts of all tasks of a job, and the iterations that each reported as finished."""
+    """The contexts of all tasks of a job, the iterations that each reported as finished, and the moments of each."""
 
-    def __init__(self, job: JobPlan, *, hello_seconds: float = HELLO_SECONDS, in_one_thread: bool = True) -> None:
+    def __init__(
+        self,
+        job: JobPlan,
+        *,
+        hello_seconds: float = HELLO_SECONDS,
+        in_one_thread: bool = True,
+        rails: int = 1,
+        recorded: bool = False,
+    ) -> None:
         self.job = job
         self.hello_seconds = hello_seconds
         self.in_one_thread = in_one_thread
         self.finished = defaultdict(list)
         self.sockets = [Sockets() for _ in job.hosts]
-        self.addresses = addresses()
+        self.addresses = addresses(rails)
+        workers = len(job.hosts) - 1
+        self.records = [ServerRecord(workers), *(WorkerRecord() for _ in range(workers))] if recorded else None
 
     def context(self, rank: int) -> TaskContext:
         return TaskContext(
             self.job, rank, self.job.iterations, self.addresses, self.sockets[rank], self.finished[rank].append, 10.0,
             hello_seconds=self.hello_seconds, kernel_buffers=self.in_one_thread,
+            record=NOTHING if self.records is None else self.records[rank],
         )  # fmt: skip
 
     def run(self) -> list[list[Channel]]:

@@ -130,7 +130,8 @@ def test_no_descriptor_is_left_open() -> None:
 
 def test_options_go_to_the_process_and_back() -> None:
     options = argparse.Namespace(
-        factory="m:f", network=Path("n.yaml"), calibration=None, timeline=None, registration=Path("r"), workers=[1, 2],
+        factory="m:f", network=Path("n.yaml"), mapping=None, calibration=None, device_sheet=None, timeline=None,
+        registration=Path("r"), workers=[1, 2],
         run=print,
     )  # fmt: skip
     again = options_of(as_json(options))

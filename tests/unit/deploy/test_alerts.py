@@ -93,6 +93,11 @@ CASES: dict[str, Case] = {
     "TrainyardSwitchChanged": one("trainyard_switch_repairs_total", "0x9 1x20", "1x60", 12, 8, dpid="01"),
     "TrainyardTablesFull": one("trainyard_degraded_to_marked", "1x60", "0x60", 16, 14),
     "TrainyardAgentsSilent": one("trainyard_hosts", "1x60", "0x60", 6, 4, agent="silent"),
+    "TrainyardHostsWait": one("trainyard_enrolment_wait_seconds", "0+60x90", "0+30x90", 68, 64),
+    "TrainyardHostsMisplaced": one("trainyard_hosts_misplaced", "2x60", "0x60", 6, 4),
+    "TrainyardTrafficNotSeen": one(
+        "trainyard_interface_unseen", "1x60", "0x60", 16, 14, host="h1", interface="mlx5_0:1"
+    ),
     "TrainyardReloadRefused": one("trainyard_settings_refused", "1x60", "0x60", 2, 0),
     "TrainyardSettingsDiffer": one("trainyard_settings_differ", "1x60", "0x60", 16, 14),
     "TrainyardRestartNeeded": one("trainyard_settings_waiting", f"2x{2 * DAY}", f"0x{2 * DAY}", DAY + 1, DAY - 1),

@@ -62,7 +62,8 @@ def scrape_settings(yard: TlsYard, folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("expressions")
-    yard = TlsYard(folder, scheme="https", hosts=HOSTS)
+    # The host tells of its interfaces once, which is known as long as its lease runs.
+    yard = TlsYard(folder, scheme="https", hosts=HOSTS, lease_seconds=3600)
     own = yard.certificates.for_switches.public.certificate
     yard.settings["api"] |= {"tls_certificate": str(own), "tls_key": str(own.with_suffix(".key"))}
     yard.write()
@@ -78,6 +79,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             for iteration in range(1, 4):
                 point = {"iteration": iteration, "time": time.time(), "metric": 0.1 * iteration}
                 assert yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "a", "points": [point]})).ok
+            seen = {"interface": "eth0", "kind": "network", "sent": 1e9, "unseen_sent": 0.0}
+            assert yard.call("POST", "/v1/hosts/h1/reports", batch(interfaces=[seen])).ok
             wait_until(lambda: yard.call("GET", "/readyz").ok, what="readiness")
             name = "count_over_time(trainyard_port_class_bytes_total[1m])"
             wait_until(lambda: [each for each in prometheus.query(name) if float(each["value"][1]) >= 4], every=0.2)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import shlex
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +15,15 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from host_reporter.options import read_options
-from tests.support.paths import ROOT
+from host_reporter.check import rights
+from host_reporter.heartbeat import BEAT_SECONDS, Heartbeat
+from host_reporter.notices import Notices
+from host_reporter.options import Options, read_options
+from tests.support.deploy.manifests import FOLDER, VERSIONS, Manifests
 
-FOLDER = ROOT / "deploy" / "kubernetes"
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "kustomization.yaml")
-DOCUMENTS: list[dict[str, Any]] = [found for path in FILES for found in yaml.safe_load_all(path.read_text())]
-VERSIONS = ("1.30", "1.34", kubernetes_validate.latest_version().rpartition(".")[0])
-
-
-def of_kind(kind: str) -> dict[str, Any]:
-    (found,) = (document for document in DOCUMENTS if document["kind"] == kind)
-    return found
+MANIFESTS = Manifests(FILES)
+DOCUMENTS, of_kind = MANIFESTS.documents, MANIFESTS.of_kind
 
 
 def pod() -> dict[str, Any]:
@@ -54,24 +55,36 @@ def test_kustomize_applies_each_file() -> None:
     assert {document["metadata"].get("namespace", "trainyard") for document in DOCUMENTS} == {"trainyard"}
 
 
-def test_the_agent_understands_its_options_and_its_settings(tmp_path: Path) -> None:
+def both_options(tmp_path: Path) -> list[Options]:
+    """Returns the agent's options by its settings as they are, and with those that are comments there."""
     config = tmp_path / "agent.yaml"
     config.write_text(of_kind("ConfigMap")["data"]["agent.yaml"])
-    (tmp_path / "commented.yaml").write_text(config.read_text().replace("# interface:", "interface:"))
-    for path in (config, tmp_path / "commented.yaml"):
-        arguments = [argument.replace("/etc/trainyard/agent.yaml", str(path)) for argument in agent()["args"]]
-        options = read_options([argument.replace("$(NODE_NAME)", "gpu01.example.org") for argument in arguments], {})
+    commented = tmp_path / "commented.yaml"
+    commented.write_text(config.read_text().replace("# interface:", "interface:"))
+    arguments = [argument.replace("$(NODE_NAME)", "gpu01.example.org") for argument in agent()["args"]]
+    return [
+        read_options([argument.replace("/etc/trainyard/agent.yaml", str(path)) for argument in arguments], {})
+        for path in (config, commented)
+    ]
+
+
+def test_the_agent_understands_its_options_and_its_settings(tmp_path: Path) -> None:
+    for options in both_options(tmp_path):
         assert (options.host, str(options.enrol_token_file)) == ("gpu01.example.org", "/etc/trainyard/enrol-token")
         assert str(options.ca_file) == "/etc/trainyard/ca.pem"
 
 
-def test_the_agent_has_capabilities_in_the_place_of_all_rights() -> None:
+def test_the_agent_has_capabilities_in_the_place_of_all_rights(tmp_path: Path) -> None:
     context = agent()["securityContext"]
     assert not context["privileged"]
     assert context["readOnlyRootFilesystem"]
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     assert context["capabilities"]["drop"] == ["ALL"]
-    assert set(context["capabilities"]["add"]) == {"NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN"}
+    added = set(context["capabilities"]["add"])
+    assert added == {"NET_ADMIN", "NET_RAW", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN"}
+    held = frozenset(f"CAP_{name}" for name in added)
+    for options in both_options(tmp_path):
+        assert not [verdict for verdict in rights.verdicts(held, options) if verdict.state != "ok"]
 
 
 def test_the_agent_may_write_on_its_node_where_progress_its_token_and_the_rules_lock_are_alone() -> None:
@@ -95,6 +108,33 @@ def test_a_node_is_ready_when_the_agents_check_of_it_finds_all_it_needs() -> Non
     words = shlex.split(command.replace('"$NODE_NAME"', "$(NODE_NAME)"))
     assert words[:3] == ["exec", "host-reporter", "check"]
     assert words[3:] == agent()["args"]
+
+
+def probe(file: Path) -> int:
+    """Runs the probe of liveness on another file. Returns its exit status."""
+    probed = agent()["livenessProbe"]["exec"]["command"]
+    options = yaml.safe_load(of_kind("ConfigMap")["data"]["agent.yaml"])
+    assert options["alive_file"] in probed[-1]
+    command = [*probed[:-1], probed[-1].replace(options["alive_file"], str(file))]
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+def test_an_agent_lives_as_long_as_its_main_loop_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "alive"
+    assert probe(file) != 0, "it has not begun"
+    Heartbeat(file, Notices(logging.getLogger("test"))).beat()
+    assert probe(file) == 0
+    for age, is_alive in ((100, True), (130, False)):
+        os.utime(file, (time.time() - age,) * 2)
+        assert (probe(file) == 0) is is_alive
+    times = agent()["livenessProbe"]
+    assert times["initialDelaySeconds"] > BEAT_SECONDS
+    assert times["timeoutSeconds"] < times["periodSeconds"]
+
+
+def test_the_file_of_the_probe_is_in_a_folder_that_the_agent_may_write_to() -> None:
+    scratch = {mount["mountPath"] for mount in agent()["volumeMounts"] if mount["name"] == "scratch"}
+    assert scratch == {str(Path(yaml.safe_load(of_kind("ConfigMap")["data"]["agent.yaml"])["alive_file"]).parent)}
 
 
 def test_the_agents_account_has_no_rights_and_operators_cannot_read_secrets() -> None:

@@ -19,6 +19,7 @@ from tests.support.paths import ROOT
 from topologies.lab import agents, arm
 from topologies.lab.queue_proof import QueueProof
 from topologies.lab.results import ArmResult, Control, JobResult, LabResult
+from topologies.lab.use import watch
 
 PNG = b"\x89PNG"
 
@@ -64,7 +65,7 @@ def test_the_command_for_the_replay_is_that_of_the_checkout(tmp_path: Path) -> N
 
 
 def test_it_ends_within_six_minutes_even_if_no_job_does() -> None:
-    to_end = arm._GRACE_SECONDS + agents.STOP_SECONDS + arm._LAST_REPORTS_SECONDS
+    to_end = watch.GRACE_SECONDS + agents.STOP_SECONDS + arm._LAST_REPORTS_SECONDS
     assert 2 * (arm.START_SECONDS + demo_jobs.LIMIT_SECONDS + to_end) + 100 <= 360
 
 

@@ -20,6 +20,8 @@ from evaluation.bench.support.waiting import wait_until
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
 from evaluation.jpas import claim as jpas
 from evaluation.jpas.arms import AT_HEAVY, BASIC, FAMILY_SEEDS, Group
+from evaluation.sasp import rates
+from tests.support import sasp_rates
 from tests.support.evaluate import read, run
 from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
@@ -112,7 +114,14 @@ def test_a_quick_run_leaves_a_full_ones_summary_and_arms(kernel: FakeKernel, tmp
 def test_a_summary_that_cannot_be_read_is_not_overwritten_by_a_quick_run(tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
     assert not evaluate.is_full(path)
-    for text, full in (("{", True), ("[]", True), ("{}", True), ('{"quick": false}', True), ('{"quick": true}', False)):
+    for text, full in (
+        ("{", True),
+        ("[]", True),
+        ("{}", True),
+        ('{"quick": false}', True),
+        ('{"quick": true}', False),
+        ('{"missing": ["a"]}', False),
+    ):
         path.write_text(text)
         assert evaluate.is_full(path) is full
 
@@ -318,7 +327,9 @@ def test_a_quick_run_of_any_claim_says_so(tmp_path: Path) -> None:
     assert (tmp_path / "quick" / "arms" / "sum-0" / "sum.json").exists()
 
 
-def test_every_claim_that_is_named_is_there_and_whole() -> None:
+def test_every_claim_that_is_named_is_there_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "rates.json", sasp_rates.rates())
+    monkeypatch.setattr(rates, "FILE", tmp_path / "rates.json")
     for name in CLAIMS:
         found = load(name)
         groups = list(found.groups(quick=False, others=True))

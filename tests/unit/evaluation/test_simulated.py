@@ -48,6 +48,8 @@ def test_what_it_would_not_show_is_refused() -> None:
     fabric = EXPERIMENT.model_copy(update={"topology": "leaf_spine"})
     with pytest.raises(ValueError, match="it must be on the testbed"):
         workload(fabric)
+    with pytest.raises(ValueError, match="its tasks share processors"):
+        workload(EXPERIMENT.model_copy(update={"processors": 6}))
     apart = EXPERIMENT.model_copy(update={"jobs": (FIRST.model_copy(update={"sync": "asp", "architecture": "ps"}),)})
     with pytest.raises(ValueError, match="its synchronisation is asp; it must be bsp"):
         workload(apart)

@@ -61,3 +61,31 @@ def test_a_digest_is_of_what_is_asked_and_not_of_empty_fields() -> None:
     for experiment in bare["experiments"]:
         experiment.pop("studies")
     assert resume.digest(bare) == resume.digest(asked)
+
+
+def test_what_is_measured_is_added_up_and_the_rest_is_named(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "out"
+    assert run(folder, "--measured") == 1
+    assert "no group is measured yet" in " ".join(capsys.readouterr().err.split())
+    assert run(folder, "--only", "old-heavy-7") == 0
+    kernel.forget()
+    assert run(folder, "--measured") == 0
+    assert kernel.runs() == []
+    document = read(folder)
+    measured = {f"old-heavy-{seed}" for seed in range(70, 74)}
+    assert document["seeds"] == list(range(70, 74))
+    assert set(document["missing"]) == {group.name for group in jpas.groups()} - measured
+    assert "not measured: " in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_a_part_never_overwrites_the_summary_of_all(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "out"
+    assert run(folder) == 0
+    whole = (folder / "summary.json").read_bytes()
+    assert read(folder)["missing"] == []
+    (folder / "arms" / "families-light-1" / resume.ORIGIN).unlink()
+    assert run(folder, "--measured") == 0
+    assert (folder / "summary.json").read_bytes() == whole
+    assert read(folder / "part")["missing"] == ["families-light-1"]
+    assert f"{folder}/summary.jsonbelongstoafullrunandstays" in "".join(capsys.readouterr().err.split())

@@ -10,7 +10,7 @@ import pytest
 
 from controller.wire import HostPlan
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.enforcement import Enforcement, Marking
 from host_reporter.marking.reconciler import Reconciler
 from host_reporter.notices import Notices
 from host_reporter.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
@@ -98,9 +98,9 @@ class Looked(Enforcement):
 
 
 def test_the_host_is_looked_at_once_a_period_which_may_change() -> None:
-    enforcement, faults = Looked(), list[Exception]()
+    enforcement, faults, told = Looked(), list[Exception](), list[Marking]()
     period = 0.01
-    reconciler = Reconciler(enforcement, period=lambda: period, failed=faults.append)
+    reconciler = Reconciler(enforcement, period=lambda: period, failed=faults.append, marked=told.append)
     reconciler.start()
     wait_until(lambda: enforcement.looks >= 5)
     period = 60.0
@@ -108,14 +108,15 @@ def test_the_host_is_looked_at_once_a_period_which_may_change() -> None:
     looks = enforcement.looks
     time.sleep(0.1)
     assert enforcement.looks == looks
+    assert set(told) == {Marking(jobs=False)}, "what is marked after each look"
     assert not faults
 
 
 def test_a_fault_of_its_own_is_told() -> None:
-    enforcement, faults = Looked(), list[Exception]()
+    enforcement, faults, told = Looked(), list[Exception](), list[Marking]()
     enforcement.fault = ZeroDivisionError("a fault")
-    reconciler = Reconciler(enforcement, period=lambda: 0.01, failed=faults.append)
+    reconciler = Reconciler(enforcement, period=lambda: 0.01, failed=faults.append, marked=told.append)
     reconciler.start()
     wait_until(lambda: faults)
     reconciler.stop()
-    assert enforcement.looks == 1
+    assert (enforcement.looks, told) == (1, [])

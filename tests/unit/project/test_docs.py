@@ -15,7 +15,7 @@ from controller.config.config import Config, load_config
 from controller.documents.explained_model import ExplainedModel, field_texts
 from controller.policies.parts.options import Number, describe
 from controller.policies.registry import available
-from docs.generate import api, commands, job_file, policies, settings
+from docs.generate import api, commands, job_file, packets, policies, settings
 from docs.generate.__main__ import REFERENCES
 from docs.generate.markdown import MissingTextError
 from docs.generate.offline import foreign
@@ -125,8 +125,9 @@ def test_every_command_is_in_the_reference_with_its_arguments() -> None:
 
 def test_every_option_of_the_agents_file_is_an_argument_of_its_command() -> None:
     text = section(commands.reference(), "host-reporter")
-    for option in set(Options.model_fields) - {"marking"}:
+    for option in set(Options.model_fields) - {"interfaces", "marking"}:
         assert f"`--{option.replace('_', '-')} " in text
+    assert "`--interface IF` | The interface whose traffic is ordered; give it several times for several" in text
     assert "`--no-marking`" in text
 
 
@@ -137,6 +138,14 @@ def test_every_policy_is_in_its_reference_with_its_options() -> None:
         assert name in named
         assert {f"{name}.{option}" for option in describe(policy) or {}} <= named
         assert re.search(rf"^## .*{name}", page, re.MULTILINE), "and the page has a section on it"
+
+
+def test_every_kind_of_packet_is_in_its_reference_below_its_place() -> None:
+    table, reference = packets.read(), packets.reference()
+    for name, place in table.places.items():
+        rows = re.findall(r"^\| (.+?) \| (.+?) \|", section(reference, name), re.MULTILINE)[2:]
+        assert rows == [(row.what, row.between) for row in table.rows if row.place == name]
+        assert f"| `{name}` | {place.what} | " in reference
 
 
 @pytest.mark.parametrize("name", REFERENCES)

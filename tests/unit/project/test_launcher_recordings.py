@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.launchers.container_recording import PODS
-from tests.support.launchers.scenarios import MPI, SLURM, TORCH
+from tests.support.launchers.containers.pod_scenarios import PODS
+from tests.support.launchers.recording.scenarios import MPI, SLURM, TORCH
 from tests.support.paths import DATA
 
 RECORDINGS = {path.stem: path for path in (DATA / "launchers").glob("*.json")}

@@ -17,7 +17,7 @@ import pytest
 from controller.access.tokens.file import read_tokens
 from controller.access.tokens.hashes import hashed, new_token
 from controller.config.config import load_config
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.openflow.openvswitch_process import OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT

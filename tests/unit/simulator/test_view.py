@@ -29,14 +29,14 @@ def test_a_coflow_shows_what_it_has_left_by_port_and_what_it_has_sent() -> None:
 def test_a_training_job_shows_its_iterations_and_its_metric() -> None:
     spy = Spy()
     step = (Compute(0.5), transfer(("a", "b", 0.5)))
-    job = SimJob(id="1", lanes=(step,), iterations=4, curve=(0.1, 0.2, 0.3, 0.4), stage="s", weight=2.0)
+    job = SimJob(id="1", lanes=(step,), iterations=4, curve=(0.1, 0.2, 0.3, 0.4), stage="s", rungs_left=1, weight=2.0)
     run(job, coflow("2", ("e", "f", 1), arrival=2.75), policy=spy)
     shown = spy.shown[1].jobs[0]
     assert [(point.iteration, point.time, point.metric) for point in shown.progress] == [(1, 1, 0.1), (2, 2, 0.2)]
     assert (shown.iterations_left, shown.iterations_total, shown.compute_seconds) == (2, 4, 0.5)
     assert shown.demand == (Demand("a", "b", 0.5 * SECOND),)
     assert shown.sent_bytes == pytest.approx({"a": 1.25 * SECOND})
-    assert (shown.stage, shown.weight) == ("s", 2.0)
+    assert (shown.stage, shown.rungs_left, shown.weight) == ("s", 1, 2.0)
     assert [stage.jobs for stage in spy.shown[1].stages] == [("1",)]
 
 

@@ -167,6 +167,9 @@ def test_a_signal_waits_for_the_take_down_and_ends_the_program_after_it() -> Non
                 signal.raise_signal(signal.SIGTERM)
                 assert beside.ident is not None
                 signal.pthread_kill(beside.ident, signal.SIGTERM)
+                # On a busy machine that thread may take its signal only when nothing holds it off any more.
+                status = Path(f"/proc/self/task/{beside.native_id}/status")
+                wait_until(lambda: "SigPnd:\t0000000000000000" in status.read_text(), what="the other thread's signal")
                 # Ctrl-C in a terminal goes to all that runs there.
                 tool = subprocess.run(["sh", "-c", "kill -INT $$; echo did it"], stdout=subprocess.PIPE, check=True)
                 said = tool.stdout.decode()

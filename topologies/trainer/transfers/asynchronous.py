@@ -16,8 +16,9 @@ from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
 from sasp.core.order import PATIENCE_SECONDS, ChunkQueue
 from sasp.core.scheme import Scheme, Versions
-from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.transfers.ring import chunk_bytes
+from topologies.trainer.transfers.frames import Frame, Kind, PeerLostError
+from topologies.trainer.transfers.parts import equal_parts
+from topologies.trainer.transfers.rails import AnyChannel
 from topologies.trainer.transfers.task import HaltedError, TaskContext
 
 LAYERS = 4
@@ -74,7 +75,7 @@ class _Shared:
             self._context.sockets.shut()
 
 
-def serve(context: TaskContext) -> list[Channel]:
+def serve(context: TaskContext) -> list[AnyChannel]:
     """Run the server, rank 0. Raises PeerLostError, HaltedError, OSError."""
     listener = context.listen()
     context.begin()
@@ -86,13 +87,13 @@ def serve(context: TaskContext) -> list[Channel]:
 class _Server:
     """The server. It has a reader and a sender thread for each worker."""
 
-    def __init__(self, context: TaskContext, channels: dict[int, Channel]) -> None:
+    def __init__(self, context: TaskContext, channels: dict[int, AnyChannel]) -> None:
         self._context = context
         self._scheme = context.job.scheme
         self._channels = channels
         self._shared = _Shared(context)
         count = len(channels)
-        self._sizes = chunk_bytes(context.job.model_bytes, layers_of(self._scheme))
+        self._sizes = equal_parts(context.job.model_bytes, layers_of(self._scheme))
         self._versions = Versions(count, len(self._sizes), self._scheme)
         self._queues = [_queue(self._scheme, supersede=True) for _ in range(count)]
         self._sending = [False] * count
@@ -108,7 +109,7 @@ class _Server:
             self._shared.start(self._send, rank - 1, channel)
         self._shared.join()
 
-    def _read(self, worker: int, channel: Channel) -> None:
+    def _read(self, worker: int, channel: AnyChannel) -> None:
         while self._acknowledged[worker] < self._context.iterations:
             frame = channel.receive_payload(Kind.PUSH, self._sizes)
             with self._shared.changed:
@@ -126,7 +127,7 @@ class _Server:
             self._finished += 1
             self._context.finished(self._finished)
 
-    def _send(self, worker: int, channel: Channel) -> None:
+    def _send(self, worker: int, channel: AnyChannel) -> None:
         queue, end = self._queues[worker], self._context.iterations
         while True:
             with self._shared.changed:
@@ -155,7 +156,7 @@ class _Server:
         self._shared.changed.wait_for(is_slowest, PATIENCE_SECONDS)
 
 
-def work(context: TaskContext) -> list[Channel]:
+def work(context: TaskContext) -> list[AnyChannel]:
     """Run a worker. Raises PeerLostError, HaltedError."""
     context.begin()
     channel = context.call(0)
@@ -166,12 +167,12 @@ def work(context: TaskContext) -> list[Channel]:
 class _Worker:
     """A worker. It trains in the task's own thread, with a sender and a reader thread beside it."""
 
-    def __init__(self, context: TaskContext, channel: Channel) -> None:
+    def __init__(self, context: TaskContext, channel: AnyChannel) -> None:
         self._context = context
         self._scheme = context.job.scheme
         self._channel = channel
         self._shared = _Shared(context)
-        self._sizes = chunk_bytes(context.job.model_bytes, layers_of(self._scheme))
+        self._sizes = equal_parts(context.job.model_bytes, layers_of(self._scheme))
         self._clocks = Clocks(len(self._sizes), self._scheme.lead)
         self._arrived = [0] * len(self._sizes)
         self._queue = _queue(self._scheme)
@@ -205,10 +206,9 @@ class _Worker:
 
     def _wait(self, layers: Sequence[int], now: float) -> float:
         """Wait until layers may compute. Returns when that was; it does not sleep for chunks that have arrived."""
-        due = self._clocks.due
 
         def fresh() -> bool:
-            return all(self._arrived[layer] >= due for layer in layers)
+            return all(self._arrived[layer] >= self._clocks.due(layer) for layer in layers)
 
         with self._shared.changed:
             waited = not fresh()

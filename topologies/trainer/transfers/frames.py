@@ -38,6 +38,8 @@ class Kind(IntEnum):
     PULL = 3
     GOT = 4
     CHUNK = 5
+    OPEN = 6
+    ASK = 7
 
 
 _KINDS = frozenset(int(kind) for kind in Kind)
@@ -53,6 +55,17 @@ class Frame(NamedTuple):
     step: int = 0
     chunk: int = 0
     value: int = 0
+
+    @property
+    def is_got(self) -> bool:
+        """Whether it reports that a message has arrived, which has no payload."""
+        return self.kind is Kind.GOT and not self.length
+
+
+def check_payload(peer: str, frame: Frame, kind: Kind, sizes: Sequence[int]) -> None:
+    """Raise PeerLostError where a frame does not begin a message of ``kind`` with a payload of its chunk's size."""
+    if frame.kind is not kind or frame.chunk >= len(sizes) or frame.length != sizes[frame.chunk]:
+        raise PeerLostError(f"{peer} sent {frame} where {kind.name} was due")
 
 
 def job_key(job: str) -> int:
@@ -95,6 +108,12 @@ class Channel:
         with contextlib.suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 2 * (length + HEADER_BYTES))
 
+    def awaits(self, length: int) -> int:
+        """Let the connection be readable once a message of ``length`` bytes has come. Returns its file descriptor."""
+        with contextlib.suppress(OSError):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, length + HEADER_BYTES)
+        return self._sock.fileno()
+
     def holds(self, length: int) -> bool:
         """Let the kernel hold ``length`` bytes to send. Returns whether such a message can be sent without waiting."""
         wanted = 2 * (length + HEADER_BYTES) + _SLACK_BYTES
@@ -133,14 +152,16 @@ class Channel:
         Raises PeerLostError.
         """
         frame = self.receive()
-        if frame.kind is Kind.GOT and not frame.length:
-            return frame
-        if frame.kind is not kind or frame.chunk >= len(sizes) or frame.length != sizes[frame.chunk]:
-            raise PeerLostError(f"{self.peer} sent {frame} where {kind.name} was due")
-        for start in range(0, frame.length, BLOCK_BYTES):
-            self._read(nowhere()[: min(BLOCK_BYTES, frame.length - start)])
-        self.received += frame.length
+        if not frame.is_got:
+            check_payload(self.peer, frame, kind, sizes)
+            self.discard(frame.length)
         return frame
+
+    def discard(self, length: int) -> None:
+        """Receive ``length`` bytes of payload that nobody reads. Raises PeerLostError."""
+        for start in range(0, length, BLOCK_BYTES):
+            self._read(nowhere()[: min(BLOCK_BYTES, length - start)])
+        self.received += length
 
     def decides_late(self) -> None:
         """Keep little unsent data in the kernel, so that more urgent data need not wait behind it."""

@@ -12,14 +12,11 @@ import threading
 import time
 from queue import SimpleQueue
 
-from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.transfers.frames import Frame, Kind, PeerLostError
 from topologies.trainer.transfers.memory import touched
+from topologies.trainer.transfers.parts import equal_parts
+from topologies.trainer.transfers.rails import AnyChannel
 from topologies.trainer.transfers.task import TaskContext
-
-
-def chunk_bytes(model_bytes: int, peers: int) -> tuple[int, ...]:
-    """Returns the sizes of the n chunks, which are as equal as whole bytes allow and sum to ``model_bytes``."""
-    return tuple((i + 1) * model_bytes // peers - i * model_bytes // peers for i in range(peers))
 
 
 def sent_chunk(rank: int, step: int, peers: int) -> int:
@@ -27,11 +24,11 @@ def sent_chunk(rank: int, step: int, peers: int) -> int:
     return (rank - step) % peers
 
 
-def peer(context: TaskContext) -> list[Channel]:
+def peer(context: TaskContext) -> list[AnyChannel]:
     """Run a peer. Raises PeerLostError, HaltedError, OSError."""
     peers = len(context.job.hosts)
     listener = context.listen()
-    largest = max(chunk_bytes(context.job.model_bytes, peers))
+    largest = max(equal_parts(context.job.model_bytes, peers))
     buffers = touched(largest), touched(largest)
     context.begin()
     successor = context.call((context.rank + 1) % peers)
@@ -57,12 +54,12 @@ def _all_reduce(
     context: TaskContext,
     iteration: int,
     sender: _Sender | _Thread,
-    predecessor: Channel,
+    predecessor: AnyChannel,
     buffers: tuple[memoryview, memoryview],
 ) -> None:
     peers = len(context.job.hosts)
     before = (context.rank - 1) % peers
-    sizes = chunk_bytes(context.job.model_bytes, peers)
+    sizes = equal_parts(context.job.model_bytes, peers)
     sums = [context.rank + 1] * peers
     # Two buffers take turns: step k + 1 sends from the buffer into which step k has received.
     outgoing, incoming = buffers
@@ -85,7 +82,7 @@ def _all_reduce(
 class _Sender:
     """Sends chunks that the kernel can hold, so that sending never waits for the other peers."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: AnyChannel) -> None:
         self._channel = channel
 
     def start(self, frame: Frame, body: memoryview) -> None:
@@ -102,7 +99,7 @@ class _Sender:
 class _Thread:
     """Sends larger chunks in a thread of its own; with one thread each, full sockets could block all peers."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: AnyChannel) -> None:
         self._channel = channel
         self._work: SimpleQueue[tuple[Frame, memoryview] | None] = SimpleQueue()
         self._done: SimpleQueue[PeerLostError | None] = SimpleQueue()

@@ -7,12 +7,15 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
+from topologies.experiments.addressing import Subnet
 from topologies.experiments.experiment import JobPlan
+from topologies.trainer.barriers.record import NOTHING, Record
+from topologies.trainer.processor import Processor
 from topologies.trainer.transfers.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.transfers.rails import AnyChannel, joined
 
 RETRY_SECONDS = 0.05
 HALT_SECONDS = 0.5
@@ -31,16 +34,21 @@ class HaltedError(Exception):
 
 @dataclass(frozen=True)
 class Addresses:
-    """Host hN has the address ``base`` + N."""
+    """The addresses over which a job sends. On each rail host hN has the address N of the rail's subnet."""
 
-    base: IPv4Address
+    subnets: tuple[Subnet, ...]
 
-    def of(self, host: str) -> str:
-        """Returns the IPv4 address of a host. Raises ValueError for a name that is not h and a number."""
+    @property
+    def rails(self) -> int:
+        """The number of rails."""
+        return len(self.subnets)
+
+    def of(self, host: str, rail: int = 0) -> str:
+        """Returns the address of a host on a rail. Raises ValueError for a name that is not h and a number."""
         number = host.removeprefix("h")
         if number == host or not number.isdecimal():
             raise ValueError(f"a host is called h1, h2, ...; there is no address for {host}")
-        return str(self.base + int(number))
+        return str(self.subnets[rail] + int(number))
 
 
 class Sockets:
@@ -80,8 +88,9 @@ class Sockets:
 class TaskContext:
     """Task ``rank`` of ``job``, which trains for ``iterations``. Rank 0 calls ``finished`` after each iteration.
 
-    ``begin`` waits until the job arrives, and a task prepares all that it can before it calls ``begin``. A worker that
-    has computed, and so comes to the iteration's barrier, calls ``entered``. A peer has ``hello_seconds`` to complete
+    ``begin`` waits until the job arrives, and a task prepares all that it can before it calls ``begin``. The tasks of
+    a parameter-server job note the moments of their iterations in ``record``. With a ``processor`` the task shares it
+    with the other tasks of its host while it computes. A peer has ``hello_seconds`` to complete
     its greeting.
     Without ``kernel_buffers`` the task does not let the kernel hold whole messages, and uses more threads.
     """
@@ -94,7 +103,8 @@ class TaskContext:
     finished: Callable[[int], None]
     connect_seconds: float
     begin: Callable[[], None] = lambda: None
-    entered: Callable[[], None] = lambda: None
+    record: Record = NOTHING
+    processor: Processor | None = None
     hello_seconds: float = HELLO_SECONDS
     kernel_buffers: bool = True
 
@@ -104,8 +114,14 @@ class TaskContext:
         return self.job.hosts[self.rank]
 
     def compute(self, since: float) -> None:
-        """Wait until the compute time has passed since ``since`` (monotonic). Raises HaltedError."""
-        self.rest(since + self.job.compute_seconds)
+        """Wait until the compute time has passed since ``since`` (monotonic), or longer on a shared processor.
+
+        Raises HaltedError.
+        """
+        if self.processor is None:
+            self.rest(since + self.job.compute_seconds)
+        elif not self.processor.compute(self.job.compute_seconds, self.sockets.closed):
+            raise HaltedError
 
     def rest(self, until: float) -> None:
         """Wait until ``until`` (monotonic). Raises HaltedError."""
@@ -115,40 +131,53 @@ class TaskContext:
             if self.sockets.closed.is_set():
                 raise HaltedError
 
-    def listen(self) -> socket.socket:
-        """Open the port of the job at this host's own address. Raises OSError."""
-        sock = self.sockets.add(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    def listen(self) -> list[socket.socket]:
+        """Open the port of the job at this host's own address on each rail. Raises OSError."""
+        return [self._listen(rail) for rail in range(self.addresses.rails)]
+
+    def _listen(self, rail: int) -> socket.socket:
+        sock = self._socket(self.addresses.of(self.host, rail))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((self.addresses.of(self.host), self.job.port))
+        sock.bind((self.addresses.of(self.host, rail), self.job.port))
         sock.listen(len(self.job.hosts))
         return sock
 
-    def welcome(self, listener: socket.socket, ranks: set[int]) -> dict[int, Channel]:
-        """Accept connections until each of ``ranks`` has greeted; others are closed. Raises PeerLostError."""
-        channels: dict[int, Channel] = {}
-        silent: dict[socket.socket, Channel] = {}
+    def _socket(self, address: str) -> socket.socket:
+        """Returns a socket of the family of an address."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return self.sockets.add(socket.socket(family, socket.SOCK_STREAM))
+
+    def welcome(self, listeners: Sequence[socket.socket], ranks: set[int]) -> dict[int, AnyChannel]:
+        """Accept connections until each of ``ranks`` has greeted on each rail; others are closed.
+
+        ``listeners`` are in the order of the rails. Raises PeerLostError.
+        """
+        rails = range(len(listeners))
+        wanted = {(rank, rail) for rank in ranks for rail in rails}
+        channels: dict[tuple[int, int], Channel] = {}
+        silent: dict[socket.socket, tuple[int, Channel]] = {}
         deadline = time.monotonic() + self.connect_seconds
-        while missing := ranks - channels.keys():
-            ready = select.select([listener, *silent], [], [], max(0.0, deadline - time.monotonic()))[0]
+        while missing := wanted - channels.keys():
+            ready = select.select([*listeners, *silent], [], [], max(0.0, deadline - time.monotonic()))[0]
             if not ready:
-                names = ", ".join(self.job.hosts[rank] for rank in sorted(missing))
+                names = ", ".join(self.job.hosts[rank] for rank in sorted({rank for rank, _rail in missing}))
                 raise PeerLostError(f"{names} did not connect within {self.connect_seconds:g} s")
             for sock in ready:
-                if sock is listener:
-                    arrived, channel = self._accept(listener)
-                    silent[arrived] = channel
+                if sock in listeners:
+                    arrived, channel = self._accept(sock)
+                    silent[arrived] = listeners.index(sock), channel
                     continue
-                channel = silent.pop(sock)
+                rail, channel = silent.pop(sock)
                 rank = _rank(channel)
-                if rank is None or rank not in missing or rank in channels:
+                if rank is None or (rank, rail) not in missing or (rank, rail) in channels:
                     sock.close()
                     continue
                 sock.settimeout(None)
                 channel.peer = self.job.hosts[rank]
-                channels[rank] = channel
+                channels[rank, rail] = channel
         for sock in silent:
             sock.close()
-        return channels
+        return {rank: joined([channels[rank, rail] for rail in rails]) for rank in ranks}
 
     def _accept(self, listener: socket.socket) -> tuple[socket.socket, Channel]:
         try:
@@ -161,16 +190,20 @@ class TaskContext:
         sock.settimeout(self.hello_seconds)
         return sock, Channel(sock, job_key(self.job.id), address[0])
 
-    def call(self, rank: int) -> Channel:
-        """Connect to a peer, and try again until it listens. Raises PeerLostError, HaltedError."""
-        peer = self.job.hosts[rank]
+    def call(self, rank: int) -> AnyChannel:
+        """Connect to a peer on each rail, and try again until it listens. Raises PeerLostError, HaltedError."""
         deadline = time.monotonic() + self.connect_seconds
+        return joined([self._call(rank, rail, deadline) for rail in range(self.addresses.rails)])
+
+    def _call(self, rank: int, rail: int, deadline: float) -> Channel:
+        peer = self.job.hosts[rank]
+        own, remote = self.addresses.of(self.host, rail), self.addresses.of(peer, rail)
         while True:
-            sock = self.sockets.add(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            sock = self._socket(own)
             try:
-                sock.bind((self.addresses.of(self.host), 0))
+                sock.bind((own, 0))
                 sock.settimeout(DIAL_SECONDS)
-                sock.connect((self.addresses.of(peer), self.job.port))
+                sock.connect((remote, self.job.port))
             except OSError as error:
                 sock.close()
                 if time.monotonic() > deadline:

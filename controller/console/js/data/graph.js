@@ -5,6 +5,9 @@ const CELL = 22;
 /** The room of a host with its name, and of a switch. */
 const NAMED = { width: 44, height: 48 };
 const SWITCH_WIDTH = 76;
+/** Where a line to a host of a lower row has its corners: so far above the row, and so far from the lines to other rows. */
+const CORNER = 18;
+const LINE_GAP = 3;
 const MOST_NAMED_HOSTS = 60;
 /** Many hosts on a narrow screen are drawn on a wider paper, which is scaled down: else they would be too many rows. */
 const DENSE_WIDTH = 600;
@@ -14,7 +17,8 @@ const DENSE_WIDTH = 600;
  * and the hosts below their switch, row by row. Many hosts are drawn as small cells. `room` is the width of the screen
  * in pixels: the picture is wider only where the switches of a layer need more.
  *
- * `{isWide, width, height, nodes: Map(name -> {x, y, kind, size}), isDense}`
+ * `{isWide, width, height, nodes: Map(name -> {x, y, kind, via}), isDense}`. `via` are the corners of the line from the
+ * switch to a host of a lower row, which goes between the hosts above it.
  */
 export function arrange(network, room = 1000) {
   const switches = network.switches.map((one) => one.dpid);
@@ -23,8 +27,8 @@ export function arrange(network, room = 1000) {
   const loose = new Set(network.hosts.map((host) => host.name));
   for (const { a, b } of network.links) {
     if (a.port === null) {
-      hosts.get(b.node)?.push(a.node);
-      loose.delete(a.node);
+      // A host with links to several switches stands below the first of them.
+      if (hosts.has(b.node) && loose.delete(a.node)) hosts.get(b.node).push(a.node);
     } else {
       next.get(a.node)?.add(b.node);
       next.get(b.node)?.add(a.node);
@@ -80,7 +84,11 @@ function place(groups, nodes, { base, width: whole, isDense }) {
     group.forEach((name, i) => {
       const y = base + Math.floor(i / columns) * cell.height;
       bottom = Math.max(bottom, y);
-      nodes.set(name, { x: left + ((i % columns) + 0.5) * step, y, kind: "host" });
+      const [x, row] = [left + ((i % columns) + 0.5) * step, Math.floor(i / columns)];
+      // Lines to several rows of a column lie beside each other.
+      const between = x + step / 2 - LINE_GAP * row;
+      const via = row === 0 || isDense ? [] : [base, y].map((height) => [between, height - CORNER]);
+      nodes.set(name, { x, y, kind: "host", via });
     });
     left += width;
   }

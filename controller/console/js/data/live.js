@@ -1,6 +1,7 @@
 /** Follows a running controller: its present state first, and then each event. */
 
 import { ApiError } from "./api.js";
+import { Offset } from "./offset.js";
 import { apply, emptyState, isWhole, load } from "./state.js";
 import { follow } from "./stream.js";
 
@@ -13,6 +14,12 @@ const MINUTE = 60;
 /** The stream says every 15 s that it is alive. */
 const SILENCE_MS = 40000;
 
+/**
+ * Returns this machine's time in seconds since the Unix epoch, by its clock as it was when the page was opened: somebody
+ * may set the clock meanwhile.
+ */
+const localTime = () => (performance.timeOrigin + performance.now()) / 1000;
+
 /** Resolves when somebody sees the page. */
 async function untilVisible() {
   while (document.hidden)
@@ -23,28 +30,33 @@ export class Live {
   #api;
   #onChange;
   #onToken;
+  #needsToken;
   #last = null;
-  #offset = null;
+  #offset = new Offset();
   #isLoaded = false;
   #early = [];
   #asked = new Set();
   #plans = null;
   #wanted = new Set();
 
-  /** `onChange` is called when the state has changed, `onToken` when a token is needed; it returns a promise. */
-  constructor(api, { onChange, onToken }) {
+  /**
+   * `needsToken`: no call is answered without one. `onChange` is called when the state has changed, `onToken` when a token
+   * is needed; it returns a promise.
+   */
+  constructor(api, { needsToken, onChange, onToken }) {
     this.#api = api;
     this.#onChange = onChange;
     this.#onToken = onToken;
+    this.#needsToken = needsToken;
     this.state = emptyState();
-    this.connection = { isOpen: false, since: Date.now() / 1000, problem: null };
+    this.connection = { isOpen: false, since: localTime(), problem: null };
     this.isRecorded = false;
     this.openedAt = this.now;
   }
 
   /** The controller's time now, in seconds since the Unix epoch: this machine's clock, and how far events show it off. */
   get now() {
-    return Date.now() / 1000 + (this.#offset ?? 0);
+    return localTime() + this.#offset.seconds;
   }
 
   get api() {
@@ -59,6 +71,7 @@ export class Live {
   /** Follow for ever. */
   async run() {
     setInterval(() => this.#refresh(), REFRESH_MS);
+    if (this.#needsToken && !this.#api.hasToken) await this.#onToken(null);
     let pause = FIRST_PAUSE_MS;
     for (;;) {
       await untilVisible();
@@ -139,7 +152,7 @@ export class Live {
 
   /** `isCovered`: the state was read after what a gap leaves out. */
   #take(event, isCovered = false) {
-    this.#offset = Math.max(this.#offset ?? -Infinity, event.time - Date.now() / 1000);
+    this.#offset.take(event.time, localTime());
     const id = event.event === "job" && event.data.state !== "removed" ? event.data.id : null;
     const isNew = id !== null && !isWhole(this.state.jobs.get(id)?.spec);
     apply(this.state, event);

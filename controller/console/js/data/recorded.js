@@ -1,5 +1,6 @@
 /** Plays a recorded run: the state at any of its moments. */
 
+import { own } from "./own.js";
 import { Parts } from "./parts.js";
 import { apply, emptyState, isWhole, load, restore } from "./state.js";
 
@@ -96,7 +97,7 @@ export class Recorded {
     const state = emptyState();
     const facts = this.#facts;
     if (facts !== null) {
-      const status = facts.status ? { ...facts.status, problems: [], paused: false } : null;
+      const status = facts.status ? begun(facts.status) : null;
       load(state, { settings: facts.settings ?? null, network: facts.network ?? null, status }, 0);
     }
     restore(state, before);
@@ -110,12 +111,13 @@ export class Recorded {
     const { state } = this;
     state.time = this.now;
     for (const job of state.jobs.values()) {
-      const known = this.#facts?.jobs?.[job.id];
+      const known = own(this.#facts?.jobs, job.id);
       if (known !== undefined && !isWhole(job.spec))
         Object.assign(job, { spec: known.spec, measured_demand: known.measured_demand });
     }
     state.history = until(this.#facts?.history ?? null, this.now);
-    if (state.network !== null) state.network = loaded(state.network, this.#facts.history ?? null, state.history);
+    if (state.network !== null)
+      state.network = reporting(loaded(state.network, this.#facts.history ?? null, state.history), state);
   }
 
   /** Returns why a job had its place, as it was recorded last before this moment. Raises where nothing was recorded. */
@@ -128,13 +130,29 @@ export class Recorded {
   }
 }
 
+/** Returns the status without what is recorded at the end of the run alone, and differs before. */
+function begun(status) {
+  const switches = status.switches.map((one) => ({ ...one, rules: null, repairs: 0 }));
+  return { ...status, switches, problems: [], paused: false };
+}
+
+/** Returns the network with what events have said of its hosts and switches. */
+function reporting(network, { hosts, switches }) {
+  return {
+    ...network,
+    isRecorded: true,
+    hosts: network.hosts.map((host) => ({ ...host, alive: hosts.get(host.name)?.alive ?? host.alive })),
+    switches: network.switches.map((one) => ({ ...one, ready: switches.get(one.dpid)?.ready ?? one.ready })),
+  };
+}
+
 /** Returns the history up to a moment. The columns of a job or port are cut when they are looked at. */
 function until(history, now) {
   if (history === null) return null;
   const steps = Math.max(0, Math.min(history.steps, Math.floor((now - history.since) / history.step_seconds)));
   const cut = (columns) =>
     columns && Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values.slice(0, steps)]));
-  const all = (group) => new Proxy(group, { get: (columns, name) => cut(columns[name]) });
+  const all = (group) => new Proxy(group, { get: (columns, name) => cut(own(columns, name)) });
   return { ...history, steps, jobs: all(history.jobs), ports: all(history.ports) };
 }
 
@@ -153,6 +171,13 @@ function loaded(network, history, cut) {
   };
   return {
     ...network,
-    links: network.links.map((link) => ({ ...link, a_to_b_load_bps: load(link.a), b_to_a_load_bps: load(link.b) })),
+    // What is counted without classes is recorded at the end of the run alone.
+    links: network.links.map((link) => ({
+      ...link,
+      a_to_b_load_bps: load(link.a),
+      b_to_a_load_bps: load(link.b),
+      a_to_b_total_bps: null,
+      b_to_a_total_bps: null,
+    })),
   };
 }

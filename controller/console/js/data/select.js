@@ -1,7 +1,7 @@
 /** What pages show, computed from the state. All functions are pure; what they return is not to be changed. */
 
 /** Returns a function that answers as `compute` does, and remembers its answer for each object. */
-function remembering(compute) {
+export function remembering(compute) {
   const known = new WeakMap();
   return (object) => {
     if (!known.has(object)) known.set(object, compute(object));
@@ -23,22 +23,39 @@ function byTraffic(compute) {
   };
 }
 
-/** Returns the ports that a job sends or receives at, as `host direction`, with the bytes of one iteration. */
+/**
+ * Returns the ports that a job sends or receives at, as `host direction`, with the bytes of one iteration, or of an epoch
+ * where its progress counts epochs. The interfaces of a host count together.
+ */
 export const portsOf = byTraffic((job) => {
   const ports = new Map();
   const add = (port, bytes) => ports.set(port, (ports.get(port) ?? 0) + bytes);
   const declared = job.spec?.demand ?? [];
-  for (const { src, dst, bytes } of declared.length > 0 ? declared : (job.measured_demand ?? [])) {
-    add(`${src} egress`, bytes);
-    add(`${dst} ingress`, bytes);
+  const measured = job.measured_demand ?? [];
+  const isDeclared = declared.length > 0 && (job.spec?.unit !== "epoch" || measured.length === 0);
+  for (const { src, dst, bytes } of isDeclared ? declared : measured) {
+    add(`${serverOf(src)} egress`, bytes);
+    add(`${serverOf(dst)} ingress`, bytes);
   }
   return ports;
 });
 
+/** Returns the host of an interface, whose name is `host/interface` where the host has several. */
+function serverOf(name) {
+  return name.split("/", 1)[0];
+}
+
+function interfaceOf(end) {
+  return end.interface == null ? end.node : `${end.node}/${end.interface}`;
+}
+
 /** Returns the hosts that a job runs on. */
 export const hostsOf = byTraffic((job) => {
   const spec = job.spec ?? { tasks: [], flows: [], demand: [] };
-  const ends = [...spec.flows, ...spec.demand, ...(job.measured_demand ?? [])].flatMap(({ src, dst }) => [src, dst]);
+  const ends = [...spec.flows, ...spec.demand, ...(job.measured_demand ?? [])].flatMap(({ src, dst }) => [
+    serverOf(src),
+    serverOf(dst),
+  ]);
   return [...new Set([...spec.tasks.map((task) => task.host), ...ends])].sort();
 });
 
@@ -57,9 +74,14 @@ export function foundBy(job) {
   return { launcher: (first ?? parts[0])[1].launcher, first: first?.[0] ?? null, hosts };
 }
 
+/** Returns whether a job is running or waiting. */
+export function isLive(job) {
+  return job.state === "running" || job.state === "waiting";
+}
+
 /** Returns the running and waiting jobs. */
 export function liveJobs(state) {
-  return [...state.jobs.values()].filter((job) => job.state === "running" || job.state === "waiting");
+  return [...state.jobs.values()].filter(isLive);
 }
 
 /**
@@ -70,7 +92,10 @@ export function contended(state) {
   const users = new Map();
   const live = liveJobs(state);
   for (const job of live) {
-    for (const port of portsOf(job).keys()) users.set(port, [...(users.get(port) ?? []), job.id]);
+    for (const port of portsOf(job).keys()) {
+      if (users.has(port)) users.get(port).push(job.id);
+      else users.set(port, [job.id]);
+    }
   }
   const shared = new Map([...users].filter(([, jobs]) => jobs.length > 1));
   const isWhole = live.length > 0 && live.every((job) => portsOf(job).size > 0);
@@ -89,7 +114,10 @@ export function overBound(plan) {
   return typeof objective === "number" && typeof bound === "number" && bound > 0 ? objective / bound : null;
 }
 
-/** Returns each link of the network in each direction: its name, rate, load by class in bit/s, and the share in use. */
+/**
+ * Returns each link of the network in each direction: its name, rate, load by class and in all, in bit/s, and the share in
+ * use. A host's link is called as elsewhere, `h1 egress`, which is `port`, with the switch's port in brackets.
+ */
 export function directions(network) {
   return network === null ? [] : directionsOf(network);
 }
@@ -98,16 +126,28 @@ const directionsOf = remembering((network) => {
   const all = [];
   for (const link of network.links) {
     const ends = [link.a, link.b].map((end) =>
-      end.port === null ? end.node : `${shortDpid(end.node)} port ${end.port}`,
+      end.port === null ? interfaceOf(end) : `${shortDpid(end.node)} port ${end.port}`,
     );
-    all.push(direction(link, `${ends[0]} → ${ends[1]}`, link.a_to_b_bps, link.a_to_b_load_bps, link.a, link.b));
-    all.push(direction(link, `${ends[1]} → ${ends[0]}`, link.b_to_a_bps, link.b_to_a_load_bps, link.b, link.a));
+    const isOfHost = link.a.port === null;
+    const ports = isOfHost ? [`${ends[0]} egress`, `${ends[0]} ingress`] : [null, null];
+    const names = isOfHost
+      ? ports.map((port) => `${port} (${ends[1]})`)
+      : [`${ends[0]} → ${ends[1]}`, `${ends[1]} → ${ends[0]}`];
+    all.push({
+      ...direction(link, names[0], link.a_to_b_bps, link.a_to_b_load_bps, link.a_to_b_total_bps, link.a, link.b),
+      port: ports[0],
+    });
+    all.push({
+      ...direction(link, names[1], link.b_to_a_bps, link.b_to_a_load_bps, link.b_to_a_total_bps, link.b, link.a),
+      port: ports[1],
+    });
   }
   return all;
 });
 
-function direction(link, name, bps, load, from, to) {
-  const total = load === null ? null : Object.values(load).reduce((sum, value) => sum + value, 0);
+/** `sum` is the load in all classes together, if it is told. Of what a host sends, only this is counted. */
+function direction(link, name, bps, load, sum, from, to) {
+  const total = load === null ? (sum ?? null) : Object.values(load).reduce((all, value) => all + value, 0);
   return {
     name,
     from,
@@ -131,11 +171,19 @@ export function share(job) {
   return typeof total === "number" && total > 0 ? Math.min(job.iterations_done / total, 1) : null;
 }
 
+/** Returns whether a job has reached a target: as the policy says, or, where it does not say so, by the iteration. */
+export function isReached(job, target) {
+  return target.reached ?? target.iteration <= job.iterations_done;
+}
+
+/** What the targets of a job are called. */
+export const TARGET_NAMES = { t90: "90 % of convergence", t95: "95 % of convergence", target: "its declared target" };
+
 /** Returns the target that a job is expected to reach next: its own, else 90 %, else 95 % of convergence. */
 export function nextTarget(job) {
   for (const name of ["target", "t90", "t95"]) {
     const found = job.targets?.[name];
-    if (found && typeof found.iteration === "number" && found.iteration > job.iterations_done)
+    if (found && typeof found.iteration === "number" && !isReached(job, found))
       return { name, ...found };
   }
   return null;
@@ -161,7 +209,7 @@ export function studies(state) {
       id,
       state:
         state.stages.get(id)?.state ??
-        (jobs.some((job) => job.state === "running" || job.state === "waiting") ? "running" : "ended"),
+        (jobs.some(isLive) ? "running" : "ended"),
       jobs: jobs.sort(better),
     }))
     .sort((a, b) => (a.state === b.state ? a.id.localeCompare(b.id) : a.state === "running" ? -1 : 1));
@@ -175,45 +223,6 @@ function better(a, b) {
   return sign * (left - right);
 }
 
-/**
- * Returns the jobs of a plan by band, and how each moves against another plan: it goes earlier where fewer jobs are
- * before it at its ports, and later where more are. Classes alone do not say that: a job keeps its class where the
- * order allows it, also when another one passes it.
- */
-export function compared(plan, other, state) {
-  const [here, there] = [jobsBefore(plan, state), jobsBefore(other, state)];
-  return plan.order.map((band) =>
-    band.map((job) => {
-      const by = here(job) - there(job);
-      const move = !(job in other.classes) ? "new" : by === 0 ? "same" : by < 0 ? "earlier" : "later";
-      return { job, service: plan.classes[job], move };
-    }),
-  );
-}
-
-/**
- * Returns a function of a job: how many jobs have a smaller class in a plan, counted at each of its ports. Where jobs
- * may meet is not known of jobs without traffic, and where switches are linked: those may meet all others.
- */
-function jobsBefore(plan, state) {
-  const everywhere = mayMeetInside(state);
-  const portsIn = (id) => {
-    const job = state.jobs.get(id);
-    const ports = everywhere || job === undefined ? [] : [...portsOf(job).keys()];
-    return ports.length > 0 ? ports : [""];
-  };
-  const counts = new Map();
-  for (const [id, service] of Object.entries(plan.classes)) {
-    for (const port of new Set(["", ...portsIn(id)])) {
-      if (!counts.has(port)) counts.set(port, []);
-      const classes = counts.get(port);
-      classes[service] = (classes[service] ?? 0) + 1;
-    }
-  }
-  const before = (port, service) => (counts.get(port) ?? []).slice(0, service).reduce((sum, jobs) => sum + jobs, 0);
-  return (id) => portsIn(id).reduce((sum, port) => sum + before(port, plan.classes[id] ?? 0), 0);
-}
-
 /** Returns whether the order is enforced (null: it is not known), and in words why not. */
 export function enforcement({ status, settings }) {
   if (status?.paused || settings?.pause) return { isOn: false, why: "an operator has paused" };
@@ -221,20 +230,4 @@ export function enforcement({ status, settings }) {
   if (status.enforce.length === 0) return { isOn: false, why: "the settings say to observe only" };
   const missing = status.not_ready ?? [];
   return missing.length > 0 ? { isOn: false, why: missing.join("; ") } : { isOn: true, why: null };
-}
-
-/** Returns the changes of a job's class, `[time, class]`: those of the last hour, and those that came since. */
-export function classHistory(state, id) {
-  const known = state.classes.get(id) ?? [];
-  const columns = state.history?.jobs?.[id];
-  const { since, step_seconds: step } = state.history ?? {};
-  const past = (columns?.service_class ?? [])
-    .map((service, i) => [since + i * step, service])
-    .filter(([time, service]) => service !== null && (known.length === 0 || time < known[0][0]));
-  return [...past, ...known].filter(([, service], i, all) => i === 0 || all[i - 1][1] !== service);
-}
-
-/** Returns the intervals in which a job had a class: from, to and the class; the last one ends at `now`. */
-export function classIntervals(log, now) {
-  return log.map(([from, service], i) => ({ from, to: i + 1 < log.length ? log[i + 1][0] : now, service }));
 }

@@ -3,6 +3,8 @@
  * recorded run.
  */
 
+import { own } from "./own.js";
+
 const LOG_LENGTH = 2000;
 const CLASS_LOG_LENGTH = 500;
 const POINTS = 256;
@@ -69,9 +71,10 @@ function takeJobs(state, jobs) {
 }
 
 function takePlan(state, plan, time) {
+  const isOther = state.planSince === null || state.plan?.epoch !== plan?.epoch;
   state.plan = plan;
   if (plan === null) return;
-  state.planSince = time - (plan.age_seconds ?? 0);
+  if (isOther) state.planSince = time - (plan.age_seconds ?? 0); // its number stays while it is made again
   noteClasses(state, plan.classes, time);
 }
 
@@ -122,9 +125,9 @@ const CHANGES = {
     const before = state.plan ?? { reasons: {}, errors: [], inversions: 0, options: {}, objective_seconds: null };
     const { classes } = data;
     if (typeof classes !== "object" || classes === null) return false;
-    state.plan = { ...before, ...data };
+    state.plan = { ...before, ...data, waits: null }; // those of the plan before
     state.planSince = time;
-    for (const [id, job] of state.jobs) job.service_class = classes[id] ?? null;
+    for (const [id, job] of state.jobs) job.service_class = own(classes, id) ?? null;
     noteClasses(state, classes, time);
     return true;
   },
@@ -211,6 +214,7 @@ function notePoint(state, job) {
   );
 }
 
+/** Notes the changes of classes: of a job that is not in the plan any more, null. */
 function noteClasses(state, classes, time) {
   for (const [id, service] of Object.entries(classes)) {
     const log = state.classes.get(id) ?? [];
@@ -219,5 +223,12 @@ function noteClasses(state, classes, time) {
     if (log.length > CLASS_LOG_LENGTH) log.shift();
     state.classes.set(id, log);
   }
-  for (const id of state.classes.keys()) if (!(id in classes) && !state.jobs.has(id)) state.classes.delete(id);
+  for (const [id, log] of state.classes) {
+    if (Object.hasOwn(classes, id)) continue;
+    if (!state.jobs.has(id)) state.classes.delete(id);
+    else if (log[log.length - 1][1] !== null) {
+      log.push([time, null]);
+      if (log.length > CLASS_LOG_LENGTH) log.shift();
+    }
+  }
 }

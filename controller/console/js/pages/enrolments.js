@@ -6,14 +6,12 @@ import { clock, counted, rate } from "../ui/format.js";
 import { badge, fact, facts, section } from "../ui/parts.js";
 import { makeTable } from "../ui/table.js";
 
-const BADGES = { pending: ["waits", "warn"], refused: ["refused", "bad"], approved: ["approved", "good"] };
+const BADGES = { pending: ["waits", "warn"], refused: ["refused", "bad"] };
 const CHANGE = "PUT /v1/hosts/{host}";
 
-/** Returns the hosts that somebody has to look at: those that wait or were refused, and approved ones with a problem. */
+/** Returns the hosts that wait for a decision, or were refused. */
 export function enrolmentsOf(state) {
-  return (state.enrolments ?? []).filter(
-    (host) => host.state !== "listed" && (host.state !== "approved" || host.problems.length > 0),
-  );
+  return (state.enrolments ?? []).filter((host) => host.state === "pending" || host.state === "refused");
 }
 
 /** Returns a function that draws the part for a source; nothing where nobody has asked. */
@@ -63,7 +61,7 @@ export function makeEnrolments(redraw) {
         text,
       );
     return h("span", { class: "decisions" }, [
-      host.state === "approved" ? null : button("Approve", approve, "main"),
+      button("Approve", approve, "main"),
       host.state === "pending" ? button("Refuse", refuse) : null,
       host.state === "refused" ? button("Forget", remove) : null,
     ]);
@@ -74,7 +72,10 @@ export function makeEnrolments(redraw) {
     sortBy: "host",
     redraw,
     key: (row) => row.name,
-    text: (row) => [row.name, row.state, row.mac, row.asked_from, ...row.addresses].filter(Boolean).join(" "),
+    text: (row) =>
+      [row.name, row.state, row.mac, row.asked_from, ...row.addresses, ...row.links.map((link) => link.mac)]
+        .filter(Boolean)
+        .join(" "),
     columns: [
       { name: "host", title: "Host", sort: (row) => row.name, cell: (row) => row.name },
       { name: "actions", title: "Decision", cell: actions },
@@ -85,7 +86,7 @@ export function makeEnrolments(redraw) {
         sort: (row) => row.state,
         cell: (row) => badge(...BADGES[row.state]),
       },
-      { name: "address", title: "Address", sort: (row) => row.addresses[0], cell: (row) => row.addresses[0] },
+      { name: "address", title: "Address", sort: (row) => row.addresses[0], cell: addresses },
       { name: "rate", title: "Link", wide: false, sort: (row) => row.ingress_bps, cell: link },
       { name: "place", title: "Port", wide: false, sort: place, cell: place, help: "Where it has announced itself" },
       {
@@ -117,11 +118,19 @@ export function makeEnrolments(redraw) {
   };
 }
 
+/** Returns the first address of a host of `GET /v1/hosts`; of one with several interfaces, how many there are. */
+export function addresses(host) {
+  if (host.links.length === 0) return host.addresses[0] ?? "–";
+  const title = host.links.map((link) => `${link.interface} ${link.addresses.join(", ")}`).join("; ");
+  return h("span", { title }, `${host.addresses[0]}, ${counted(host.links.length, "interface", "interfaces")}`);
+}
+
 function link(host) {
   return host.is_rate_known ? rate(host.ingress_bps) : badge("not told", "warn");
 }
 
 function place(host) {
+  if (host.links?.length > 0) return host.links.map(place).join(", ");
   return host.switch === null ? "–" : `${host.switch.replace(/^0+(?=.)/, "")}:${host.port}`;
 }
 
@@ -130,15 +139,29 @@ function problems(host) {
   return text === "" ? "–" : h("span", { title: text }, text);
 }
 
+/** Returns the facts of a host with one interface. */
+function ofOnly(host) {
+  return [
+    fact("Addresses", host.addresses.join(", ")),
+    fact("MAC address", host.mac ?? "not told"),
+    fact("Link", host.is_rate_known ? rate(host.ingress_bps) : "not told, taken for 1 Gbit/s"),
+    fact("Port", port(host)),
+  ];
+}
+
+/** Returns one of several interfaces as a fact. */
+function ofLink(one) {
+  const mac = one.mac === null ? "no MAC address" : `MAC address ${one.mac}`;
+  return fact(one.interface, [one.addresses.join(", "), mac, rate(one.ingress_bps), port(one)].join("; "));
+}
+
+function port(at) {
+  return at.switch === null ? "not found" : `port ${at.port} of switch ${at.switch}`;
+}
+
 function preview(host) {
   return [
-    facts(
-      fact("Addresses", host.addresses.join(", ")),
-      fact("MAC address", host.mac ?? "not told"),
-      fact("Link", host.is_rate_known ? rate(host.ingress_bps) : "not told, taken for 1 Gbit/s"),
-      fact("Port", host.switch === null ? "not found" : `port ${host.port} of switch ${host.switch}`),
-      fact("Asked from", host.asked_from),
-    ),
+    facts(...(host.links.length > 0 ? host.links.map(ofLink) : ofOnly(host)), fact("Asked from", host.asked_from)),
     host.problems.length === 0 ? null : h("p", { class: "bad-news" }, host.problems.join("; ")),
     h("p", null, "Its agent may then report, and its traffic gets the classes of its jobs."),
   ];

@@ -121,7 +121,7 @@ function auditPart(trail, problem) {
           h("span", { class: "time" }, clock(one.time)),
           `${one.who} (${one.role})`,
           one.address ?? "–",
-          one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action,
+          h("span", { class: "path" }, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
           [badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null],
           change(one),
         ],

@@ -1,12 +1,14 @@
 /** The hosts: their agents, their links, and the jobs that run there. */
 
 import { directions, hostsOf, liveJobs } from "../data/select.js";
-import { duration, percent, rate } from "../ui/format.js";
-import { badge, jobLink, loadBar } from "../ui/parts.js";
+import { h } from "../ui/dom.js";
+import { count, duration, percent, rate } from "../ui/format.js";
+import { badge, jobLink, loadBar, section } from "../ui/parts.js";
 import { makeTable } from "../ui/table.js";
-import { makeEnrolments } from "./enrolments.js";
+import { addresses, makeEnrolments } from "./enrolments.js";
 
 const MOST_JOBS = 4;
+const MOST_PROBLEMS = 20;
 const LEAST_OFFSET_SECONDS = 0.1;
 const LARGE_OFFSET_SECONDS = 2;
 
@@ -22,7 +24,13 @@ export function makePage(redraw) {
     text: (row) => [row.name, row.address, row.alive ? "reports" : "silent", ...row.jobs].filter(Boolean).join(" "),
     columns: [
       { name: "host", title: "Host", sort: (row) => row.name, cell: (row) => row.name },
-      { name: "address", title: "Address", wide: false, sort: (row) => row.address, cell: (row) => row.address ?? "–" },
+      {
+        name: "address",
+        title: "Address",
+        wide: false,
+        sort: (row) => row.address,
+        cell: (row) => (row.told ? addresses(row.told) : (row.address ?? "–")),
+      },
       {
         name: "agent",
         title: "Agent",
@@ -74,23 +82,55 @@ export function makePage(redraw) {
       const running = new Map();
       for (const job of liveJobs(state))
         for (const host of hostsOf(job)) running.set(host, [...(running.get(host) ?? []), job.id]);
-      const links = new Map(
-        directions(state.network)
-          .filter((one) => one.to.port === null)
-          .map((one) => [one.to.node, one]),
-      );
+      const links = new Map();
+      for (const one of directions(state.network).filter(({ to }) => to.port === null))
+        links.set(one.to.node, together(links.get(one.to.node), one));
+      const told = new Map((state.enrolments ?? []).map((host) => [host.name, host]));
       return [
         enrolments(source),
+        lookAt(state),
         table(
           [...state.hosts.values()].map((host) => ({
             ...host,
             jobs: running.get(host.name) ?? [],
             link: links.get(host.name),
+            told: told.get(host.name),
           })),
         ),
       ];
     },
   };
+}
+
+/** What is wrong at hosts that take part, such as bytes that are of no connection. */
+function lookAt(state) {
+  const all = (state.enrolments ?? [])
+    .filter((host) => host.state === "listed" || host.state === "approved")
+    .flatMap((host) => host.problems.map((problem) => ({ host: host.name, problem })));
+  if (all.length === 0) return null;
+  return section(
+    "Look at",
+    h(
+      "ul",
+      { class: "problems" },
+      all.slice(0, MOST_PROBLEMS).map(({ host, problem }) => h("li", null, h("strong", null, host), `: ${problem}`)),
+    ),
+    all.length > MOST_PROBLEMS ? h("p", { class: "muted" }, `and ${count(all.length - MOST_PROBLEMS)} more`) : null,
+  );
+}
+
+/** Returns two links of a host as one; null where one of them is not counted. `first` may be undefined. */
+function together(first, second) {
+  if (first === undefined) return second;
+  const bps = first.bps === null || second.bps === null ? null : first.bps + second.bps;
+  const total = first.total === null || second.total === null ? null : first.total + second.total;
+  const classes = total === null ? [] : Object.keys({ ...first.load, ...second.load });
+  const load = total === null ? null : Object.fromEntries(classes.map((k) => [k, sum(first.load[k], second.load[k])]));
+  return { ...first, bps, total, load, use: total === null || !bps ? null : total / bps };
+}
+
+function sum(a = 0, b = 0) {
+  return a + b;
 }
 
 function clock(row) {

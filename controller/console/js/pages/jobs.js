@@ -1,6 +1,7 @@
 /** All jobs in a table. */
 
-import { hostsOf, nextTarget, portsOf, share } from "../data/select.js";
+import { hostsOf, isLive, nextTarget, portsOf, share } from "../data/select.js";
+import { forWaits, waits, waitsWhere } from "../data/waits.js";
 import { h } from "../ui/dom.js";
 import { bytes, clock, moment, number } from "../ui/format.js";
 import { bar, classChip, jobLink, jobState } from "../ui/parts.js";
@@ -9,11 +10,14 @@ import { makeTable } from "../ui/table.js";
 
 export const title = "Jobs";
 
+/** What targets other than a declared value are called in a narrow column. */
+const SHORT = { t90: "90 %", t95: "95 %" };
 const KINDS = { live: "running and waiting", all: "all", ended: "ended and lost" };
 
 export function makePage(redraw) {
   let kind = "live";
   let source = null;
+  let found = null;
   const table = makeTable({
     label: "jobs",
     sortBy: "class",
@@ -32,6 +36,22 @@ export function makePage(redraw) {
         cell: (job) => classChip(job.service_class),
         help: "Class 0 is served first",
       },
+      {
+        name: "progress",
+        title: "Progress",
+        sort: share,
+        cell: (job) =>
+          share(job) === null ? number(job.iterations_done, 4) : bar(share(job), `progress of ${job.id}`),
+      },
+      { name: "metric", title: "Metric", sort: (job) => job.last_metric, cell: metric },
+      {
+        name: "waits",
+        title: "Waits",
+        wide: "phone",
+        sort: (job) => found?.get(job.id)?.count ?? null,
+        cell: (job) => h("span", { class: "two-lines", title: waitsWhere(found, job.id) }, waitsWhere(found, job.id)),
+        help: "At the port where the job waits for longest: who is served first there, and how many more before it",
+      },
       { name: "state", title: "State", wide: false, sort: (job) => job.state, cell: jobState },
       {
         name: "model",
@@ -43,45 +63,37 @@ export function makePage(redraw) {
       {
         name: "user",
         title: "User",
-        wide: false,
+        wide: "screen",
         sort: (job) => job.spec?.user ?? null,
         cell: (job) => job.spec?.user ?? "–",
       },
       {
-        name: "progress",
-        title: "Progress",
-        sort: share,
-        cell: (job) =>
-          share(job) === null ? number(job.iterations_done, 4) : bar(share(job), `progress of ${job.id}`),
-      },
-      { name: "metric", title: "Metric", sort: (job) => job.last_metric, cell: metric },
-      {
         name: "target",
-        title: "Next target, at iteration",
+        title: "Next milestone, at iteration",
         wide: false,
         sort: (job) => nextTarget(job)?.iteration ?? null,
         cell: target,
-        help: "The iteration at which the policy expects it, with the interval of 80 %",
+        help: "The job's target, or else 90 % or 95 % of its convergence: when the policy expects it (80 % interval); – where all are reached, or none is known",
       },
       {
         name: "traffic",
         title: "Sends an iteration",
         help: "The bytes of one iteration",
-        wide: false,
+        wide: "screen",
         sort: sent,
         cell: (job) => (sent(job) === null ? "–" : bytes(sent(job))),
       },
       {
         name: "hosts",
         title: "Hosts",
-        wide: false,
+        wide: "screen",
         sort: (job) => hostsOf(job).length,
         cell: (job) => h("span", { title: hostsOf(job).join(", ") }, String(hostsOf(job).length)),
       },
       {
         name: "arrival",
         title: "Since",
-        wide: false,
+        wide: "screen",
         sort: (job) => job.arrival,
         cell: (job) => (source.isRecorded ? moment(job.arrival > 1e8 ? null : job.arrival) : clock(job.arrival)),
       },
@@ -105,10 +117,10 @@ export function makePage(redraw) {
     );
 
   return {
-    wants: () => [],
+    wants: forWaits,
     render: (shown) => {
       source = shown;
-      const isLive = (job) => job.state === "running" || job.state === "waiting";
+      found = waits(shown.state);
       const jobs = [...shown.state.jobs.values()].filter((job) => kind === "all" || isLive(job) === (kind === "live"));
       return table(jobs, { filters: [filter()] });
     },
@@ -122,7 +134,7 @@ function target(job) {
     typeof next.low === "number" && typeof next.high === "number"
       ? ` (${number(next.low)} to ${number(next.high)})`
       : "";
-  return `${next.name === "target" ? number(next.metric) : next.name} at ${number(next.iteration)}${interval}`;
+  return `${SHORT[next.name] ?? number(next.metric)} at ${number(next.iteration)}${interval}`;
 }
 
 /** Returns the bytes that one iteration sends, or null. */

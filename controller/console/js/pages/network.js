@@ -4,12 +4,15 @@ import { arrange } from "../data/graph.js";
 import { directions, shortDpid } from "../data/select.js";
 import { h } from "../ui/dom.js";
 import { count, counted, number, percent, rate } from "../ui/format.js";
+import { networkPicture } from "../ui/network_picture.js";
 import { badge, empty, fact, facts, legend, loadBar, section } from "../ui/parts.js";
 import { makeTable } from "../ui/table.js";
 import { classesOf } from "./overview.js";
 
-const ROOM = { wide: 1000, narrow: 340 };
-const NARROW = "(max-width: 46rem)";
+/** The widths that the picture is made for, in pixels. */
+const ROOMS = [1000, 700, 480, 340];
+/** A picture is scaled down to this at most, so that its names can be read. */
+const SMALLEST_SCALE = 0.85;
 
 export const title = "Network";
 
@@ -31,12 +34,18 @@ export function makePage(redraw) {
         title: "In use",
         sort: (one) => one.use,
         cell: (one) =>
-          loadBar(one.load, one.bps, one.name, one.total === null ? "" : `${rate(one.total)}, ${percent(one.use)}`),
+          loadBar(
+            one.load,
+            one.bps,
+            one.name,
+            one.total === null ? "" : `${rate(one.total)}, ${percent(one.use)}`,
+            one.total,
+          ),
       },
       {
         name: "problem",
         title: "Problem",
-        wide: false,
+        wide: "phone",
         sort: (one) => one.problems[0] ?? null,
         cell: (one) => one.problems.join("; ") || "–",
       },
@@ -45,7 +54,7 @@ export function makePage(redraw) {
 
   /** The places change only when nodes and links do, and not with their load. */
   function placesOf(network) {
-    const room = matchMedia(NARROW).matches ? ROOM.narrow : ROOM.wide;
+    const room = roomOf(document.querySelector(".run") ?? document.querySelector("main"));
     const stamp = JSON.stringify([
       room,
       network.hosts.map((host) => host.name),
@@ -64,7 +73,7 @@ export function makePage(redraw) {
       const all = directions(network);
       const places = placesOf(network);
       if (drawn.network !== network || drawn.places !== places)
-        drawn = { network, places, parts: picture(network, places, all) };
+        drawn = { network, places, parts: networkPicture(network, places, all) };
       return [
         section(
           "Links by load and class",
@@ -77,6 +86,12 @@ export function makePage(redraw) {
       ];
     },
   };
+}
+
+/** Returns the width that fits into a column of the page best. */
+function roomOf(column) {
+  const width = column?.clientWidth || innerWidth;
+  return ROOMS.find((room) => room * SMALLEST_SCALE <= width) ?? ROOMS.at(-1);
 }
 
 function nodeLegend() {
@@ -95,135 +110,23 @@ function nodeLegend() {
 
 /** The colours of the lines, or why they have none. */
 function loads(state, all) {
-  if (all.some((one) => one.load !== null)) return legend(classesOf(state));
-  return h(
-    "p",
-    { class: "note" },
-    "No load is shown: no switch counts traffic by class. Only a switch that the order is enforced at does.",
-  );
-}
-
-function picture(network, places, all) {
-  if (network.switches.length === 0) return empty("No switch has connected, and the settings name none.");
+  if (all.some((one) => one.load !== null)) return [legend(classesOf(state)), inOne(all)];
   return [
-    graph(network, places, all),
-    places.isDense
-      ? h(
-          "p",
-          { class: "muted" },
-          "A square is a host, in the colour of the class of which it receives most, and the fuller the more.",
-        )
-      : null,
+    h(
+      "p",
+      { class: "note" },
+      state.network.isRecorded
+        ? "No load by class is shown: the recording does not have it at this moment."
+        : "No load by class is shown: no switch counts it. Only a switch that enforces the order does.",
+    ),
+    inOne(all),
   ];
 }
 
-function graph(network, places, all) {
-  const alive = new Map(network.hosts.map((host) => [host.name, host.alive]));
-  const ready = new Map(network.switches.map((one) => [one.dpid, one.ready]));
-  const busy = all.filter((one) => (one.use ?? 0) > 0.5).length;
-  const text = `${counted(network.hosts.length, "host")}, ${counted(network.switches.length, "switch", "switches")}, ${counted(network.links.length, "link")}; ${counted(busy, "direction")} more than half in use`;
-  return h(
-    "svg",
-    {
-      class: places.isDense ? "graph dense" : "graph",
-      viewBox: `0 0 ${places.width} ${places.height}`,
-      role: "img",
-      "aria-label": text,
-      // What is wider than the screen by its switches is scrolled, and not made too small to read.
-      style: { "min-width": places.isWide && !places.isDense ? `${places.width * 0.8}px` : "0" },
-    },
-    h(
-      "g",
-      null,
-      all.filter((one) => !places.isDense || isInner(one)).map((one) => line(one, places)),
-    ),
-    places.isDense ? h("g", null, squares(network, places, all)) : null,
-    h(
-      "g",
-      null,
-      [...places.nodes].map(([name, at]) =>
-        at.kind === "switch"
-          ? switchNode(name, at, ready.get(name))
-          : places.isDense
-            ? null
-            : hostNode(name, at, alive.get(name)),
-      ),
-    ),
-  );
-}
-
-/** Returns whether both ends are switches. */
-function isInner(one) {
-  return one.from.port !== null && one.to.port !== null;
-}
-
-/** Many hosts are squares. All of one look are one path, because a thousand elements take long to change. */
-function squares(network, places, all) {
-  const received = new Map(all.filter((one) => one.to.port === null).map((one) => [one.to.node, one]));
-  const paths = new Map();
-  for (const host of network.hosts) {
-    const at = places.nodes.get(host.name);
-    const look = lookOf(host, received.get(host.name));
-    paths.set(look, `${paths.get(look) ?? ""}M${(at.x - 8).toFixed(1)} ${at.y - 8}h16v16h-16z`);
-  }
-  return [...paths].map(([look, d]) => h("path", { key: look, class: look, d }));
-}
-
-function lookOf(host, link) {
-  if (!host.alive) return "square silent";
-  const top = busiest(link?.load ?? {});
-  return top === null ? "square" : `square stroke-${top} use-${Math.ceil((link.use ?? 0) * 4)}`;
-}
-
-/** Returns the class with the most load, or null where there is none. */
-function busiest(load) {
-  const top = Object.entries(load).reduce((most, one) => (most === null || one[1] > most[1] ? one : most), null);
-  return top === null || top[1] === 0 ? null : top[0];
-}
-
-/** A link has two lines beside each other, one a direction; the line of a direction is as wide as its use. */
-function line(one, places) {
-  const from = places.nodes.get(one.from.node);
-  const to = places.nodes.get(one.to.node);
-  if (from === undefined || to === undefined) return null;
-  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const [dx, dy] = [(-(to.y - from.y) / length) * 2.5, ((to.x - from.x) / length) * 2.5];
-  const top = busiest(one.load ?? {});
-  const isIdle = top === null;
-  return h(
-    "line",
-    {
-      key: one.name,
-      class: isIdle ? "link" : `link stroke-${top}`,
-      x1: from.x + dx,
-      y1: from.y + dy,
-      x2: to.x + dx,
-      y2: to.y + dy,
-      "stroke-width": isIdle ? 1 : (1 + (one.use ?? 0) * 5).toFixed(1),
-    },
-    h("title", null, `${one.name}: ${one.total === null ? "not counted" : `${rate(one.total)}, ${percent(one.use)}`}`),
-  );
-}
-
-function switchNode(name, at, isReady) {
-  return h(
-    "g",
-    { key: name, class: isReady ? "node switch" : "node switch bad", transform: `translate(${at.x} ${at.y})` },
-    h("rect", { x: -34, y: -15, width: 68, height: 30, rx: 6 }),
-    h("text", { "text-anchor": "middle", y: 4 }, shortDpid(name)),
-    h("title", null, `switch ${name}${isReady ? "" : ", not ready"}`),
-  );
-}
-
-function hostNode(name, at, isAlive) {
-  const kind = isAlive ? "node host" : "node host silent";
-  return h(
-    "g",
-    { key: name, class: kind, transform: `translate(${at.x} ${at.y})` },
-    h("circle", { r: 8 }),
-    h("text", { "text-anchor": "middle", y: 24 }, name),
-    h("title", null, `host ${name}${isAlive ? "" : ": its agent is silent"}`),
-  );
+/** Says what the grey lines are, where there are some. */
+function inOne(all) {
+  if (!all.some((one) => one.load === null && one.total !== null)) return null;
+  return h("p", { class: "muted" }, "Grey: what a host sends to its switch, which is counted in all classes together.");
 }
 
 function switchPart(one, known) {

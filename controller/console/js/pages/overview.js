@@ -1,26 +1,29 @@
 /** What is in force, what is busy, and what is wrong. */
 
-import { contended, directions, enforcement, liveJobs, nextTarget, overBound, share } from "../data/select.js";
+import { directions, enforcement, liveJobs, nextTarget, overBound, share } from "../data/select.js";
+import { forWaits, waits, waitsWhere } from "../data/waits.js";
 import { h } from "../ui/dom.js";
-import { clock, compareNames, count, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
+import { clock, compareNames, count, counted, duration, moment, number, percent, rate } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, legend, loadBar, problems, section } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
 import { reachedSentence, timeline } from "../ui/timeline.js";
+import { meetings } from "./meetings.js";
 
 const MOST_JOBS = 20;
 const MOST_PORTS = 12;
 
 export const title = "Overview";
 
-export function makePage() {
+export function makePage(_redraw, [part]) {
   return {
-    wants: () => ["network"],
+    part,
+    wants: (state) => ["network", ...forWaits(state)],
     render: (source) => {
       const { state } = source;
       return [
         source.reached ? jobsOverTime(source) : null,
         inForce(source),
-        waiting(state),
+        waiting(source),
         ports(state),
         state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null,
       ];
@@ -38,7 +41,8 @@ function inForce(source) {
       empty(running.length === 0 ? "No job is registered, so there is no plan yet." : "There is no plan yet."),
     );
   const over = overBound(plan);
-  const since = source.isRecorded ? `since ${moment(state.planSince)}` : `since ${clock(state.planSince)}`;
+  const when = source.isRecorded ? moment(state.planSince) : clock(state.planSince);
+  const since = Number.isInteger(plan.epoch) ? `plan ${plan.epoch}, since ${when}` : `since ${when}`;
   return section(
     "In force",
     facts(
@@ -47,25 +51,26 @@ function inForce(source) {
       reporting(state),
       fact(
         "Jobs",
-        String(running.length),
+        count(running.length),
         `served in ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
       ),
       fact(
-        "Above the lower bound",
-        over === null ? "–" : percent(over - 1, over < 1.1 ? 1 : 0),
+        "From the best order",
+        over === null ? "–" : `${percent(over - 1, over < 1.1 ? 1 : 0)} at most`,
         over === null
           ? "not known"
-          : `jobs wait ${duration(plan.objective_seconds)} in the mean; no order gets below ${duration(plan.lower_bound_seconds)}`,
+          : `jobs are served after ${duration(plan.objective_seconds)} in the mean; no order gets below ${duration(plan.lower_bound_seconds)}`,
       ),
-      status &&
-        fact(
-          "Plans",
-          number(status.plans, 4),
-          `${counted(status.plan_errors, "error")}; report to rule ${duration(status.report_to_rule.p50_seconds)}`,
-        ),
+      // What was recorded of them is from the end of the run.
+      status && !source.isRecorded && fact("Plans computed", number(status.plans, 4), plansMade(status)),
     ),
-    contention(state),
+    meetings(state),
   );
+}
+
+function plansMade({ plan_errors: errors, report_to_rule: { p50_seconds: median } }) {
+  const latency = median === null ? "" : `; a report is in the switches' rules after ${duration(median)}`;
+  return `since it started; only one that changes a class or the policy gets a number. ${counted(errors, "error")}${latency}`;
 }
 
 function mode({ isOn }) {
@@ -88,19 +93,6 @@ function reporting({ hosts, switches }) {
   );
 }
 
-function contention(state) {
-  const shared = contended(state);
-  if (shared === null) return null;
-  if (shared.size === 0)
-    return h("p", { class: "note" }, "Ordering cannot help here: no two jobs send or receive at the same port.");
-  const busiest = [...shared].sort((a, b) => b[1].length - a[1].length)[0];
-  return h(
-    "p",
-    { class: "note" },
-    `Jobs meet at ${counted(shared.size, "port")}. Most meet at ${busiest[0]}: ${names(busiest[1])}.`,
-  );
-}
-
 function jobsOverTime(source) {
   return section(
     "Jobs over time",
@@ -115,12 +107,14 @@ function jobsOverTime(source) {
   );
 }
 
-function waiting(state) {
+function waiting(source) {
+  const { state } = source;
   const order = new Map((state.plan?.order ?? []).flatMap((band, i) => band.map((job) => [job, i])));
   const jobs = liveJobs(state).sort(
     (a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || compareNames(a.id, b.id),
   );
   if (jobs.length === 0) return section("Jobs in their order", empty("No job is running."));
+  const found = waits(state);
   return section(
     "Jobs in their order",
     h(
@@ -134,6 +128,7 @@ function waiting(state) {
             { key: job.id },
             classChip(job.service_class),
             h("span", { class: "queue-name" }, jobLink(job.id), h("span", { class: "muted" }, job.spec?.model ?? "")),
+            found && h("span", { class: "queue-wait muted" }, `waits ${waitsWhere(found, job.id)}`),
             sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
             bar(share(job), `progress of ${job.id}`),
           ),
@@ -143,11 +138,12 @@ function waiting(state) {
     h(
       "p",
       { class: "muted" },
-      "First served first. The number is the class: class 0 goes first. ",
+      "First served first. The number is the class: at a port, a lower class goes first. ",
+      `A job's page says why it waits${source.may("GET /v1/plan") ? ", and what would help" : ""}. `,
       h(
         "span",
         { class: "wide" },
-        "The line is the metric so far; the bar above it says when the next target is expected (80 % interval). ",
+        "The line is the metric so far; the bar above it says when the job's target, or else 90 % or 95 % of its convergence, is expected (80 % interval). ",
       ),
       "Percent are of the whole run.",
     ),
@@ -169,11 +165,16 @@ function ports(state) {
           "li",
           { key: one.name },
           h("span", { class: "port-name" }, one.name),
-          loadBar(one.load, one.bps, one.name, `${percent(one.use)} of ${rate(one.bps)}`),
+          loadBar(one.load, one.bps, one.name, `${percent(one.use)} of ${rate(one.bps)}`, one.total),
         ),
       ),
     ),
     legend(classesOf(state)),
+    h(
+      "p",
+      { class: "muted" },
+      "Measured over the last 5 s, so classes that jobs had then are in it. Class 0 also carries packets without data, ARP and the controller's own traffic. What hosts send (egress) is counted in all classes together.",
+    ),
   );
 }
 

@@ -1,16 +1,18 @@
 /** The order as bands, and what another policy would make of it. */
 
-import { compared, overBound } from "../data/select.js";
+import { own } from "../data/own.js";
+import { compared } from "../data/moves.js";
+import { overBound } from "../data/select.js";
 import { h } from "../ui/dom.js";
-import { clock, counted, duration, moment, percent } from "../ui/format.js";
+import { clock, count, counted, duration, moment, percent } from "../ui/format.js";
 import { classChip, empty, fact, facts, jobLink, legend, section } from "../ui/parts.js";
 import { classesOf } from "./overview.js";
 
 const MOST_BANDS = 100;
 const MOST_IN_BAND = 40;
 const MARKS = {
-  earlier: ["↑", "goes earlier"],
-  later: ["↓", "goes later"],
+  less: ["↑", "waits less"],
+  longer: ["↓", "waits longer"],
   same: ["", "same place"],
   new: ["", "not in the other plan"],
 };
@@ -23,13 +25,14 @@ export function makePage(redraw) {
   let madeAt = null;
 
   async function compare(source, policy) {
-    [other, problem] = [null, null];
+    problem = null;
+    if (policy === "") other = null;
     if (policy !== "") {
       try {
         other = await source.api.get(`/v1/plan?policy=${encodeURIComponent(policy)}`);
         madeAt = clock(source.now);
       } catch (error) {
-        problem = error.message;
+        [other, problem] = [null, error.message];
       }
     }
     redraw();
@@ -40,26 +43,33 @@ export function makePage(redraw) {
     render: (source) => {
       const { plan } = source.state;
       if (plan === null) return empty("There is no plan yet.");
+      // The two are of what was known at one moment, so that only the policies differ.
+      const base = other?.in_force ?? plan;
       return [
         h(
           "p",
           { class: "muted" },
-          "The order, first served first. Each line is a band: jobs to which the policy gives the same place. The number is the class in which the network serves a job; there are fewer classes than places, so jobs that do not meet share one.",
+          "The order, first served first. Each line is a band: jobs to which the policy gives the same place. The number is the job's class: at a port, a lower class goes first. A job keeps its class as long as that serves the order, so a lower one may be empty.",
         ),
         source.may("GET /v1/plan") ? chooser(source, compare, other) : null,
         problem && h("p", { class: "bad-news", role: "alert" }, problem),
         h(
           "div",
           { class: other === null ? "" : "beside" },
-          column(source, plan, other, "In force"),
-          other === null ? null : column(source, other, plan, "Dry run, not applied"),
+          column(source, base, other, "In force"),
+          other === null ? null : column(source, other, base, "Dry run, not applied"),
         ),
         other === null
           ? null
           : h(
               "p",
               { class: "muted" },
-              `The dry run is of ${madeAt}. ↑ marks a job that has fewer jobs before it at its ports than in the plan beside it, and ↓ one that has more. A job keeps its class where the order allows it, so compare numbers of classes within one plan only.`,
+              `The dry run is of ${madeAt}, and so is the plan in force beside it (plan ${base.epoch}). `,
+              plan.epoch === base.epoch ? null : `Now plan ${plan.epoch} is in force. `,
+              plan.epoch === base.epoch
+                ? null
+                : h("button", { type: "button", on: { click: () => compare(source, other.policy) } }, "Compare again"),
+              " ↑ marks a job that waits less than in the plan beside it, and ↓ one that waits longer, for the jobs before it and those that share its ports. Compare numbers of classes within one plan only.",
             ),
         legend(classesOf(source.state), false),
       ];
@@ -95,8 +105,8 @@ function column(source, plan, other, name) {
   const isInForce = name === "In force";
   const bands =
     other === null
-      ? plan.order.map((band) => band.map((job) => ({ job, service: plan.classes[job], move: "same" })))
-      : compared(plan, other, source.state);
+      ? plan.order.map((band) => band.map((job) => ({ job, service: own(plan.classes, job), move: "same" })))
+      : compared(plan, other);
   const moved = bands.flat().filter((one) => one.move !== "same").length;
   const when = source.isRecorded ? moment(source.state.planSince) : clock(source.state.planSince);
   return section(
@@ -104,16 +114,16 @@ function column(source, plan, other, name) {
     facts(
       isInForce
         ? fact("Number", plan.epoch === null ? "–" : String(plan.epoch), `since ${when}`)
-        : fact("Moves", counted(moved, "job"), "have more or fewer jobs before them"),
+        : fact("Moves", counted(moved, "job"), "wait less or longer"),
       fact(
-        "Jobs wait in the mean",
+        "Jobs are served after",
         duration(plan.objective_seconds),
-        over === null ? null : `${percent(over - 1, 1)} above the lower bound of ${duration(plan.lower_bound_seconds)}`,
+        `at most, in the mean${over === null ? "" : `; ${percent(over - 1, 1)} more than ${duration(plan.lower_bound_seconds)}, which no order gets below`}`,
       ),
       fact(
-        "Pairs not kept apart",
-        String(plan.inversions ?? 0),
-        "jobs that meet, but share a class for want of classes",
+        "Pairs out of order",
+        count(plan.inversions ?? 0),
+        "jobs of two bands that meet, but share a class because there are too few classes; jobs of one band are meant to share one",
       ),
     ),
     bands.length === 0
@@ -126,7 +136,7 @@ function column(source, plan, other, name) {
               "li",
               { key: i },
               band.slice(0, MOST_IN_BAND).map((one) => entry(plan, one)),
-              band.length === 1 ? h("span", { class: "reason" }, plan.reasons?.[band[0].job] ?? null) : null,
+              band.length === 1 ? h("span", { class: "reason" }, own(plan.reasons, band[0].job) ?? null) : null,
               band.length > MOST_IN_BAND ? ` and ${band.length - MOST_IN_BAND} more` : null,
             ),
           ),
@@ -148,7 +158,7 @@ function entry(plan, one) {
   const [mark, words] = MARKS[one.move];
   return h(
     "span",
-    { key: one.job, class: `place ${one.move}`, title: plan.reasons?.[one.job] ?? null },
+    { key: one.job, class: `place ${one.move}`, title: own(plan.reasons, one.job) ?? null },
     classChip(one.service),
     jobLink(one.job),
     mark &&

@@ -1,5 +1,6 @@
 /** The settings that can change at run time. What would change is shown before it does. */
 
+import { compared } from "../data/moves.js";
 import { confirm } from "../ui/dialog.js";
 import { h } from "../ui/dom.js";
 import { clock, counted, duration } from "../ui/format.js";
@@ -43,7 +44,8 @@ export function makePage(redraw) {
         wanted.policy === undefined || plan === null
           ? null
           : await source.api.get(`/v1/plan?policy=${encodeURIComponent(policy)}`);
-      await change(source, wanted, "Change the settings?", preview(settings, wanted, plan, other), "Change");
+      const moves = other === null ? null : movesOf(other, other.in_force ?? plan);
+      await change(source, wanted, "Change the settings?", preview(settings, wanted, moves), "Change");
     } catch (error) {
       say(error.message, "bad-news");
     }
@@ -81,12 +83,14 @@ function inForce(settings, status) {
         ? badge("paused", "warn")
         : status !== null && status.enforce.length === 0
           ? badge("observing")
-          : badge("on", "good"),
+          : status?.not_ready?.length > 0
+            ? badge("on, but not ready", "warn")
+            : badge("on", "good"),
       status === null
         ? null
         : status.enforce.length === 0
           ? "enforce: [] in the settings file"
-          : `at: ${status.enforce.join(", ")}`,
+          : [`at: ${status.enforce.join(", ")}`, ...(status.not_ready ?? [])].join("; "),
     ),
     status?.settings_sha256
       ? fact(
@@ -136,7 +140,15 @@ function changeForm(source, draft, redraw, onSubmit) {
   );
 }
 
-function preview(settings, wanted, plan, other) {
+/** Returns the jobs that would wait less or longer, each with which of the two. */
+function movesOf(other, plan) {
+  return compared(other, plan)
+    .flat()
+    .filter(({ move }) => move === "less" || move === "longer");
+}
+
+/** Says what would change. `moves` of null: the policy stays. */
+function preview(settings, wanted, moves) {
   const rows = [
     wanted.policy === undefined ? null : h("li", null, `policy: ${settings.policy} → ${wanted.policy}`),
     wanted.period_seconds === undefined
@@ -144,37 +156,26 @@ function preview(settings, wanted, plan, other) {
       : h("li", null, `period: ${duration(settings.period_seconds)} → ${duration(wanted.period_seconds)}`),
   ];
   const isOther = wanted.policy !== undefined && Object.keys(settings.policy_options ?? {}).length > 0;
-  const moves =
-    other === null
-      ? []
-      : other.order
-          .flat()
-          .map((job) => ({ job, service: other.classes[job] }))
-          .filter((one) => plan.classes[one.job] !== one.service);
   return [
     h("ul", null, rows),
     isOther
       ? h("p", null, `The options of ${settings.policy} are not kept: ${wanted.policy} begins with its defaults.`)
       : null,
-    other === null
-      ? null
-      : h(
-          "p",
-          null,
-          moves.length === 0
-            ? "No job would have another class now."
-            : `${counted(moves.length, "job")} would have another class:`,
-        ),
-    moves.length === 0
-      ? null
-      : h(
-          "ul",
-          null,
-          moves
-            .slice(0, MOST_MOVES)
-            .map((one) => h("li", null, `${one.job}: class ${plan.classes[one.job] ?? "–"} → ${one.service}`)),
-          moves.length > MOST_MOVES ? h("li", null, `and ${moves.length - MOST_MOVES} more`) : null,
-        ),
+    moves === null ? null : moveList(moves),
+  ];
+}
+
+function moveList(moves) {
+  if (moves.length === 0) return h("p", null, "No job would wait less or longer now.");
+  const more = moves.length - MOST_MOVES;
+  return [
+    h("p", null, `${counted(moves.length, "job")} would wait less or longer:`),
+    h(
+      "ul",
+      null,
+      moves.slice(0, MOST_MOVES).map(({ job, move }) => h("li", null, `${job} waits ${move}`)),
+      more > 0 ? h("li", null, `and ${more} more`) : null,
+    ),
   ];
 }
 

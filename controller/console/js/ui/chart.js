@@ -49,10 +49,12 @@ async function draw(node, traces, layout, stamp) {
   drawn.set(node, stamp);
   // The library writes attributes of its own, so it gets an element of its own.
   const inner = node.firstElementChild ?? node.appendChild(document.createElement("div"));
+  if (globalThis.Plotly === undefined) inner.textContent = "Loading the chart.";
   try {
     const plotly = await library();
     for (const chart of charts) if (!chart.isConnected && charts.delete(chart)) plotly.purge(chart.firstElementChild);
     if (!node.isConnected || drawn.get(node) !== stamp) return;
+    if (!charts.has(node)) inner.textContent = "";
     charts.add(node);
     await plotly.react(inner, traces(colourOf(node)), merged(base(node), layout), {
       displaylogo: false,

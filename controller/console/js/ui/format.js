@@ -1,6 +1,8 @@
 /** Numbers, times and names as people read them. All functions are pure. */
 
 const NOTHING = "–";
+/** Keeps a number and its unit in one line. */
+const GAP = "\u00a0";
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
@@ -33,7 +35,7 @@ function scaled(value, units, step) {
     left /= step;
     at += 1;
   }
-  return `${value < 0 ? "-" : ""}${number(left)} ${units[at]}`;
+  return `${value < 0 ? "-" : ""}${number(left)}${GAP}${units[at]}`;
 }
 
 /** Returns bytes with a unit. */
@@ -46,30 +48,39 @@ export function rate(value) {
   return isNumber(value) ? scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"], 1000) : NOTHING;
 }
 
-/** Returns a length of time in seconds with the units that people use for it. */
+/** Returns a length of time in seconds with the units that people use for it, as `controller/quantities.py` does. */
 export function duration(seconds) {
   if (!isNumber(seconds)) return NOTHING;
   const size = Math.abs(seconds);
   const sign = seconds < 0 ? "-" : "";
-  if (size === 0) return "0 s";
-  if (size < 1e-3) return `${sign}${number(size * 1e6)} µs`;
-  if (size < 1) return `${sign}${number(size * 1e3)} ms`;
-  if (size < 60) return `${sign}${number(size, size < 10 ? 2 : 3)} s`;
+  if (size === 0) return `0${GAP}s`;
+  // The limits are where a number would be rounded to 1000 of its unit, or to 60.
+  if (size < 0.9995e-3) return `${sign}${number(size * 1e6)}${GAP}µs`;
+  if (size < 0.9995) return `${sign}${number(size * 1e3)}${GAP}ms`;
+  if (size < 59.95) return `${sign}${number(size, size < 10 ? 2 : 3)}${GAP}s`;
   const whole = Math.round(size);
   if (whole < 3600) return `${sign}${parts(whole, 60, "min", "s")}`;
-  if (whole < 86400) return `${sign}${parts(Math.round(whole / 60), 60, "h", "min")}`;
+  if (whole < 86370) return `${sign}${parts(Math.round(whole / 60), 60, "h", "min")}`;
   return `${sign}${parts(Math.round(whole / 3600), 24, "d", "h")}`;
 }
 
 function parts(value, size, large, small) {
   const rest = value % size;
-  return `${Math.floor(value / size)} ${large}${rest ? ` ${rest} ${small}` : ""}`;
+  return `${Math.floor(value / size)}${GAP}${large}${rest ? ` ${rest}${GAP}${small}` : ""}`;
 }
 
-/** Returns a share between 0 and 1 in percent. */
+/** Returns a pace, of so many units a second: "1.2 iterations/s", or by the minute or hour where it is slow. */
+export function pace(perSecond, unit) {
+  if (!isNumber(perSecond)) return NOTHING;
+  const [times, of] = perSecond >= 0.1 || perSecond === 0 ? [1, "s"] : perSecond >= 0.1 / 60 ? [60, "min"] : [3600, "h"];
+  const text = number(perSecond * times, 2);
+  return `${text}${GAP}${unit}${text === "1" ? "" : "s"}/${of}`;
+}
+
+/** Returns a share between 0 and 1 in percent. What is rounded to nothing has no sign. */
 export function percent(share, digits = 0) {
   return isNumber(share)
-    ? `${new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(share * 100)} %`
+    ? `${new Intl.NumberFormat("en", { maximumFractionDigits: digits, signDisplay: "negative" }).format(share * 100)}${GAP}%`
     : NOTHING;
 }
 
@@ -82,6 +93,15 @@ export function clock(seconds, now = Date.now() / 1000) {
   return isToday ? time : `${moment.toLocaleDateString("en-CA")} ${time}`;
 }
 
+/** Returns the time zone that `clock` shows times in: "UTC", or "Asia/Tokyo (UTC+09:00)". */
+export function zone(now = Date.now()) {
+  const format = new Intl.DateTimeFormat("en", { timeZoneName: "longOffset" });
+  const { timeZone } = format.resolvedOptions();
+  if (timeZone === "UTC") return timeZone;
+  const offset = format.formatToParts(now).find((part) => part.type === "timeZoneName").value;
+  return `${timeZone} (${offset.replace("GMT", "UTC")})`;
+}
+
 /** Returns a moment of a recording: minutes, seconds and tenths since its start. */
 export function moment(seconds) {
   if (!isNumber(seconds)) return NOTHING;
@@ -90,8 +110,9 @@ export function moment(seconds) {
   return seconds < 0 ? `-${text}` : text;
 }
 
-/** Returns the name of a class: "class 0", or "other" for traffic of no job. */
+/** Returns the name of a class: "class 0", "other" for traffic of no job, or "all" for what is counted together. */
 export function className(name) {
+  if (name === "all") return "all classes";
   return name === "other" || name === null || name === undefined ? "other traffic" : `class ${name}`;
 }
 

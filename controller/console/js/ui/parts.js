@@ -47,10 +47,11 @@ export function bar(share, label, text = percent(share)) {
   );
 }
 
-/** A bar of the load of a link by class, against its rate in bit/s. */
-export function loadBar(load, bps, label, text) {
-  if (load === null || !bps) return h("span", { class: "muted" }, "not counted");
-  const shares = Object.entries(load)
+/** A bar of the load of a link by class, against its rate in bit/s; of all classes in one where only `total` is known. */
+export function loadBar(load, bps, label, text, total = null) {
+  const known = load ?? (total === null ? null : { all: total });
+  if (known === null || !bps) return h("span", { class: "muted" }, "not counted");
+  const shares = Object.entries(known)
     .filter(([, value]) => value > 0)
     .sort(([a], [b]) => a.localeCompare(b));
   const classes = shares.map(([name, value]) => `${className(name)} ${percent(value / bps)}`).join(", ");
@@ -125,9 +126,10 @@ export function legend(classes, withOther = true) {
 
 /**
  * A table of few columns that a phone shows row by row, each cell below the other with its title. `rows` have a `key` and
- * `cells`. Roles are said outright, because a browser forgets those of a table that is laid out otherwise.
+ * `cells`; with `isHeaded` the first one names the row. Roles are said outright, because a browser forgets those of a
+ * table that is laid out otherwise.
  */
-export function stackedTable({ label, titles, rows, kind = "" }) {
+export function stackedTable({ label, titles, rows, kind = "", isHeaded = false }) {
   return h(
     "table",
     { class: `plain stacked ${kind}`, role: "table", "aria-label": label },
@@ -147,7 +149,13 @@ export function stackedTable({ label, titles, rows, kind = "" }) {
         h(
           "tr",
           { key, role: "row" },
-          cells.map((cell, i) => h("td", { role: "cell", "data-title": titles[i] }, h("span", null, cell))),
+          cells.map((cell, i) =>
+            h(
+              isHeaded && i === 0 ? "th" : "td",
+              { role: isHeaded && i === 0 ? "rowheader" : "cell", "data-title": titles[i] },
+              h("span", null, cell),
+            ),
+          ),
         ),
       ),
     ),

@@ -1,7 +1,7 @@
 /** What is around each page: the menu, the state of the connection, and the choice of recorded runs. */
 
 import { h } from "./dom.js";
-import { clock, counted } from "./format.js";
+import { clock, counted, zone } from "./format.js";
 import { badge } from "./parts.js";
 
 /** Returns the whole page. `content` are the columns: one, or one for each recorded run. */
@@ -54,6 +54,7 @@ export function shell({ sources, menu, path, heading, content, timebar, chooser,
               ),
             ),
           ),
+      source.isRecorded ? null : h("p", { class: "muted zone" }, `Times of day are in ${zone()}.`),
     ),
     timebar,
   ];
@@ -68,10 +69,12 @@ function signs({ state }) {
       : status !== null && status.enforce.length === 0
         ? badge("observing")
         : null,
-    problems.length > 0 ? badge(counted(problems.length, "problem"), "warn") : null,
+    problems.length > 0
+      ? h("a", { class: "badge warn", href: "#/problems" }, counted(problems.length, "problem"))
+      : null,
     caller === null
       ? null
-      : h("span", { class: "muted" }, caller.name === "anybody" ? caller.role : `${caller.name}, ${caller.role}`),
+      : h("span", { class: "muted" }, ["anybody", caller.role].includes(caller.name) ? caller.role : `${caller.name}, ${caller.role}`),
   ];
 }
 
@@ -80,7 +83,9 @@ function connection(source) {
   const text = source.isRecorded
     ? `The recorded run cannot be read: ${source.connection.problem}. Does trainyard console still run?`
     : connecting(source);
-  return h("p", { class: "bad-news", role: "status" }, text);
+  // The first try is no news.
+  const isNew = !source.isRecorded && source.connection.problem === null;
+  return h("p", { class: isNew ? "muted" : "bad-news", role: "status" }, text);
 }
 
 function connecting(source) {

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { compareNames, count } from "./format.js";
+import { empty } from "./parts.js";
 
 const ROW_HEIGHT = 40;
 const SPARE_ROWS = 8;
@@ -9,7 +10,8 @@ const DRAW_ALL = 60;
 
 /**
  * Makes a table. `columns` have `name`, `title`, `cell(row)` and perhaps `sort(row)` (a number or a text), `help` and
- * `wide` (false: it is left out on a narrow screen). `key(row)` identifies a row. `text(row)` is what a filter looks at.
+ * `wide` (false: it is left out where the table is narrow; "screen": also where it is not very wide; "phone": it is smaller
+ * on a phone). `key(row)` identifies a row. `text(row)` is what a filter looks at.
  */
 export function makeTable({ label, columns, key, text, sortBy, descending = false, redraw }) {
   const view = { sortBy, descending, filter: "", top: 0, height: 800 };
@@ -53,7 +55,7 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
       {
         key: column.name,
         scope: "col",
-        class: column.wide === false ? "wide" : null,
+        class: widthClass(column),
         title: column.help ?? null,
         "aria-sort": isSorted ? (view.descending ? "descending" : "ascending") : null,
       },
@@ -140,7 +142,7 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
                     at === 0 ? "th" : "td",
                     {
                       scope: at === 0 ? "row" : null,
-                      class: column.wide === false ? "wide" : null,
+                      class: widthClass(column),
                       "data-title": column.title,
                     },
                     column.cell(row),
@@ -151,9 +153,15 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
             gap(" after", all.length - to),
           ),
         ),
+        all.length === 0 ? empty(rows.length === 0 ? "There are none." : "None of them fits the filter.") : null,
       ),
     );
   };
+}
+
+function widthClass({ wide }) {
+  if (wide === "screen") return "wide wide-screen";
+  return wide === false ? "wide" : wide === "phone" ? "wide-phone" : null;
 }
 
 /** Compares two values; what is not known comes last. */

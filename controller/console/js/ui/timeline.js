@@ -1,6 +1,6 @@
 /** The jobs of a recorded run as bars over time: their class by colour, and when they reached their targets. */
 
-import { classIntervals } from "../data/select.js";
+import { classIntervals } from "../data/class_history.js";
 import { classChip, jobLink } from "./parts.js";
 import { h } from "./dom.js";
 import { compareNames, counted, duration, moment } from "./format.js";
@@ -25,7 +25,7 @@ function row(state, id, at, now, span) {
   const until = Math.min(now, at.end ?? now);
   const parts = classIntervals(state.classes.get(id) ?? [], until)
     .map((one) => ({ ...one, from: Math.max(one.from, at.arrival), to: Math.min(one.to, until) }))
-    .filter((one) => one.to > one.from);
+    .filter((one) => one.service !== null && one.to > one.from);
   const passed = (time) => time !== null && time !== undefined && time <= now;
   const isOver = passed(at.end);
   const words = [

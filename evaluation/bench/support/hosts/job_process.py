@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +39,9 @@ for line in sys.stdin:
     elif what == "claim":
         open_[-1].setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(rest[0]) << 2)
     elif what == "tos":
-        said = open_[-1].getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+        over_ipv6 = open_[-1].family == socket.AF_INET6
+        option = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS) if over_ipv6 else (socket.IPPROTO_IP, socket.IP_TOS)
+        said = open_[-1].getsockopt(*option)
     elif what == "churn":
         for _ in range(int(rest[2])):
             with socket.create_connection((rest[0], int(rest[1])), 5) as short:
@@ -107,11 +108,6 @@ class JobProcess:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def is_alive(pid: int) -> bool:

@@ -21,7 +21,8 @@ def own_namespace(*addresses: str) -> Iterator[None]:
         try:
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
             for address in addresses:
-                subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+                bits = 128 if ":" in address else 32
+                subprocess.run(["ip", "address", "add", f"{address}/{bits}", "dev", "lo"], check=True)
             yield
         finally:
             _checked(_libc.setns(before, _NEW_NETWORK))

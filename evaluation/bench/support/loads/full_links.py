@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.model import CLASS_DSCP
+from controller.code_points import POOL_2
 from controller.wire import LatencyState
 from topologies.emulation import Emulation
 from topologies.lab.controller_process import ControllerProcess
@@ -25,6 +25,8 @@ _PAUSE_SECONDS = 0.05
 _SECONDS_A_REPORT = 0.6
 """Three calls, pauses, and room for a slow machine: there a call alone takes 100 ms under this load."""
 _WARM_UP_SECONDS = 5
+_PINGS_START_SECONDS = 10
+"""The pings start within this time: a slow machine answers nothing for seconds meanwhile."""
 _IDLE_SECONDS = 10
 _SIGN_OF_LIFE_SECONDS = 5
 
@@ -53,7 +55,7 @@ def measure_full_links(testbed: Emulation, controller: ControllerProcess, report
     The bare calls are the floor: what the same way to the controller and back takes when nothing is planned.
     """
     hosts = testbed.hosts
-    seconds = round(reports * _SECONDS_A_REPORT + _WARM_UP_SECONDS)
+    seconds = round(_WARM_UP_SECONDS + _PINGS_START_SECONDS + reports * _SECONDS_A_REPORT)
     with _jobs(controller, hosts) as streams, ThreadPoolExecutor() as pool:
         time.sleep(1)
         before = controller.status()
@@ -96,7 +98,7 @@ def _jobs(controller: ControllerProcess, hosts: tuple[str, ...]) -> Iterator[lis
     """A job whose ring of streams fills every link, and five idle ones, which a trigger moves."""
     # Marked as the hosts' agents would mark them.
     streams = [
-        Stream(src, dst, 5400 + i, CLASS_DSCP[0])
+        Stream(src, dst, 5400 + i, POOL_2.classes[0])
         for i, (src, dst) in enumerate(zip(hosts, hosts[1:] + hosts[:1], strict=True))
     ]
     tasks = [{"role": "peer", "host": stream.dst, "port": stream.port} for stream in streams]

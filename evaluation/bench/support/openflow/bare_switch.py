@@ -18,7 +18,7 @@ from typing import NamedTuple
 _HELLO, _ECHO_REQUEST, _ECHO_REPLY, _EXPERIMENTER = 0, 2, 3, 4
 _FEATURES_REQUEST, _FEATURES_REPLY, _FLOW_MOD = 5, 6, 14
 _PARTS_REQUEST, _PARTS_REPLY, _BARRIER_REQUEST, _BARRIER_REPLY = 18, 19, 20, 21
-_FLOWS, _AGGREGATE, _QUEUES, _PORTS = 1, 2, 5, 13
+_FLOWS, _AGGREGATE, _RECEIVED, _QUEUES, _PORTS = 1, 2, 4, 5, 13
 _MORE = 1
 _QUEUES_A_PORT = 8
 _MOST_BODY = 60_000
@@ -92,6 +92,12 @@ class BareSwitch:
         elif what == _PORTS:
             for port in range(1, self._ports + 1):
                 yield struct.pack("!I4x6x2x16s32x", port, f"p{port}".encode())
+        elif what == _RECEIVED:
+            seconds = time.monotonic() - self._began
+            for port in range(1, self._ports + 1):
+                yield struct.pack(
+                    "!I4xQQQ72xII", port, 0, 0, self._bytes(port, _QUEUES_A_PORT, seconds), int(seconds), 0
+                )
         elif what == _QUEUES:
             seconds = time.monotonic() - self._began
             for port in range(1, self._ports + 1):

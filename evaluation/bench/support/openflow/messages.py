@@ -22,7 +22,8 @@ Session = list[tuple[str, bytes]]
 
 _BUNDLE_CONTROL = struct.pack("!IIIHH", 0x4F4E4600, ofp.ONF_ET_BUNDLE_CONTROL, 1, 0, 3)
 _LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 24, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF)
-_PARTS = (ofp.OFPMP_FLOW,) * 5 + (ofp.OFPMP_QUEUE, ofp.OFPMP_PORT_DESC, ofp.OFPMP_AGGREGATE)
+_SIZES = {ofp.OFPMP_QUEUE: 40, ofp.OFPMP_PORT_STATS: 112, ofp.OFPMP_PORT_DESC: 64, ofp.OFPMP_AGGREGATE: 24}
+_PARTS = (ofp.OFPMP_FLOW,) * 5 + tuple(_SIZES)
 _NEVER_ASKED = (ofp.OFPMP_DESC, ofp.OFPMP_TABLE, ofp.OFPMP_GROUP, ofp.OFPMP_GROUP_DESC, ofp.OFPMP_METER_CONFIG,
                 ofp.OFPMP_TABLE_FEATURES, ofp.OFPMP_EXPERIMENTER)  # fmt: skip
 
@@ -154,7 +155,7 @@ class Generator:
         draw = self._random
         if kind == ofp.OFPMP_FLOW:
             return self._several(self._rule, 6)
-        size = {ofp.OFPMP_QUEUE: 40, ofp.OFPMP_PORT_DESC: 64, ofp.OFPMP_AGGREGATE: 24}.get(kind, 8)
+        size = _SIZES.get(kind, 8)
         count = 1 if kind == ofp.OFPMP_AGGREGATE else draw.randrange(5)
         return draw.randbytes(self._length(size * count) % 5000)
 

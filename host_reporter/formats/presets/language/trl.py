@@ -17,7 +17,7 @@ PRESET = Preset(
     title="TRL (GRPO, RLOO, PPO)",
     source="https://huggingface.co/docs/trl/main/en/logging",
     marks=r"\{.{0,1500}['\"](?:reward_std|objective/rlhf_reward)['\"]: ",
-    fields=tuple(Fields(needs=("epoch", name), epoch="epoch", metrics=(name,)) for name in _REWARDS),
+    fields=tuple(Fields(needs=("epoch", name), epoch="epoch", metrics=(name,), may_be_late=True) for name in _REWARDS),
     patterns=PATTERNS,
     beats=("huggingface", "deepspeed"),
 )

@@ -23,7 +23,12 @@ def line_of(text: str) -> int:
         ("deciding", ["aten._local_scalar_dense", "depends on the data"], "what runs depends on the data"),
         ("sparse", ["aten.embedding", "depends on the data", "sparse=False"], "as large as the batch has words"),
         ("sparsening", ["aten.", "depends on the data"], "as large as there are numbers that are not 0"),
-        ("wrong", ["aten.mm", "cannot be traced"], "shapes that do not fit"),
+        (
+            "wrong",
+            ["aten.mm.default cannot work on", "float32[3,4], float32[7,7]", "must fit"],
+            "shapes that do not fit",
+        ),
+        ("closing", ["uses a tensor of int64[6]", "put it into the batch", "register it as a buffer"], "closes over"),
         ("foreign", ["cannot be traced"], "leaves PyTorch"),
         ("custom", ["prophet_tests.twice", "fake kernel"], "torch.ops.prophet_tests.twice(self"),
     ],
@@ -60,6 +65,19 @@ def test_model_that_cannot_be_traced(
         ("prophet_subjects:no_example", "the batch has no example; it begins with a tensor of shape (0, 12)"),
         ("prophet_subjects:no_number", "the batch has no example; it begins with a tensor of shape (6, 0)"),
         ("prophet_subjects:empty_batch", "the batch has no tensor; it is an empty tuple"),
+        ("prophet_subjects:unlabelled", "the batch has 2 parts, and the model's forward takes x: return a loss too"),
+        (
+            "prophet_subjects:misnamed",
+            "the batch has targets, which the model's forward does not take; it takes labels, x",
+        ),
+        ("prophet_subjects:parallel", "the model is wrapped in DataParallel: give the model inside, its module"),
+        ("prophet_subjects:quantised", "its module 1 is quantised (Linear): such weights are not trained"),
+        (
+            "prophet_subjects:lazy",
+            "its tensor 0.weight has no shape yet, because its module is lazy: call the model once",
+        ),
+        ("prophet_subjects:parameterless", "the model has no parameters, so there is nothing to train"),
+        ("prophet_subjects:skipping", "other operators in each iteration, because its code draws random numbers"),
     ],
 )
 def test_wrong_factory(
@@ -76,6 +94,15 @@ def test_wrong_factory(
     assert errors.startswith("predict: ")
     assert errors.count("\n") == 1
     assert said in errors
+
+
+def test_shapes_that_fit_one_batch_size_only(predict: Predict, calibrated: Path) -> None:
+    asked = ("prophet_subjects:counted", "--calibration", calibrated, "--json")
+    assert predict(*asked)[0] == 0
+    status, out, errors = predict(*asked, "--batch-size", "8")
+    assert (status, out) == (2, "")
+    assert errors.count("\n") == 1
+    assert "the example batch has 6 examples, and was made one of 8: a factory that takes batch_size" in errors
 
 
 def test_uncalibrated_device(predict: Predict) -> None:
@@ -122,7 +149,7 @@ def test_files_are_looked_at_before_the_work(
     def nobody(*_arguments: object) -> None:
         raise AssertionError("the model was loaded first")
 
-    monkeypatch.setattr("deepprophet.graph.subject.load", nobody)
+    monkeypatch.setattr("deepprophet.engine.load_subject", nobody)
     target = tmp_path / "missing" / "x.png"
     status, _, errors = predict("prophet_subjects:watched", "--calibration", calibrated, "--timeline", target)
     assert status == 2

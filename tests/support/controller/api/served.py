@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import eventlet
@@ -29,7 +29,7 @@ class Served:
             yard.store,
             yard.journal,
             yard.metrics,
-            callers_of(yard.config.api, yard.config.host_map(), enrolled=yard.hosts.enrolments),
+            callers_of(yard.config.api, yard.config.host_names, enrolled=yard.hosts.enrolments),
             yard.hosts,
         )
         self.services = services
@@ -37,14 +37,16 @@ class Served:
         self._thread = eventlet.spawn(self._server)
         self.url = f"http://127.0.0.1:{self._server.address[1]}"
 
-    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+    def call(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> requests.Response:
         # In a thread of its own: who waits in this one would keep the server from answering.
-        return eventlet.tpool.execute(self._ask, method, path, body)
+        return eventlet.tpool.execute(self._ask, method, path, body, headers)
 
-    def _ask(self, method: str, path: str, body: Any) -> requests.Response:
+    def _ask(self, method: str, path: str, body: Any, headers: Mapping[str, str] | None) -> requests.Response:
         with requests.Session() as session:
             session.trust_env = False
-            return session.request(method, self.url + path, json=body, timeout=15)
+            return session.request(method, self.url + path, json=body, headers=headers, timeout=15)
 
     def stop(self) -> None:
         eventlet.sleep(0.01)  # the connections that the client has closed end first

@@ -13,7 +13,9 @@ WANTED = port_queues(100e6, classes=7, job_floor=0.01, other_floor=0.10)
 
 
 def state(**tables: list[dict[str, Any]]) -> State:
-    return {name: tuple(tables.get(name, ())) for name in ("Bridge", "Port", "Interface", "QoS", "Queue")}
+    return {
+        name: tuple(tables.get(name, ())) for name in ("Open_vSwitch", "Bridge", "Port", "Interface", "QoS", "Queue")
+    }
 
 
 def healthy(tag: str = "trainyard") -> dict[str, list[dict[str, Any]]]:

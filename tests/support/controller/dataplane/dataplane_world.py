@@ -10,16 +10,18 @@ from controller.dataplane import openflow
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import Settings
 from controller.model import Flow, Host, Job, Snapshot, Switch
-from controller.rules.compiler import Rule, compile_rules
+from controller.rules.compiler import compile_rules
+from controller.rules.rule import Rule
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath, as_read
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}") for n in range(1, 5)}
 
 
 def rules_for(classes: dict[str, int], *switches: int) -> frozenset[Rule]:
     jobs = tuple(Job(name, flows=(Flow(name, "h1", "h2", dst_port=ord(name)),)) for name in classes)
-    shot = Snapshot(0.0, HOSTS, jobs, switches=tuple(Switch(dpid) for dpid in switches or (1,)))
+    known = tuple(Switch(dpid) for dpid in switches or (1,))
+    shot = Snapshot(0.0, HOSTS, jobs, switches=known, has_places=False)
     return compile_rules(shot, classes, mode="classified", forwarding="normal")
 
 
@@ -53,7 +55,8 @@ def held_rules(switch: FakeDatapath) -> frozenset[tuple[Any, ...]]:
 
 
 def wanted_rules(rules: frozenset[Rule], dpid: int = 1) -> frozenset[tuple[Any, ...]]:
-    made = [openflow.add(FakeDatapath(dpid, lambda _: None), rule, 0) for rule in rules if rule.switch == dpid]
+    switch = FakeDatapath(dpid, lambda _: None)
+    made = [as_read(switch, openflow.add(switch, rule, 0)) for rule in rules if rule.switch == dpid]
     return frozenset((m.table_id, m.priority, tuple(sorted(m.match.items())), m.cookie & 0xFFFFFFFF) for m in made)
 
 

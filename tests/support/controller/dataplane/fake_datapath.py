@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
+from ryu.ofproto.ofproto_parser import header, msg
 from ryu.ofproto.ofproto_protocol import ProtocolDesc
+
+from controller.dataplane.messages import Batch, FlowMod, InBundle
 
 Key = tuple[int, int, tuple[Any, ...]]
 
@@ -17,12 +23,40 @@ def key_of(message: Any) -> Key:
     return (message.table_id, message.priority, tuple(sorted(message.match.items())))
 
 
+def as_read(datapath: Any, message: Any) -> Any:
+    """Returns Ryu's form of a message, with its fields: what a switch reads from the bytes."""
+    if isinstance(message, InBundle):
+        message.serialize()
+        bundle_id, flags = struct.unpack_from("!I2xH", message.buf, 16)
+        outer = parser.ONFBundleAddMsg(datapath, bundle_id, flags, _flow_mod(datapath, message.buf[24:]), [])
+        outer.xid = message.xid
+        return outer
+    if isinstance(message, FlowMod):
+        return _flow_mod(datapath, message.with_header(message.xid or 0))
+    return message
+
+
+def _flow_mod(datapath: Any, data: bytes) -> Any:
+    version, kind, length, xid = header(data)
+    assert length == len(data)
+    read = copy(_parsed(version, kind, data[8:]))
+    read.datapath, read.xid = datapath, xid
+    return read
+
+
+@lru_cache(maxsize=4096)
+def _parsed(version: int, kind: int, body: bytes) -> Any:
+    """A message without its transaction id. Ryu takes long to read one, and a test sends many that are the same."""
+    return msg(None, version, kind, 8 + len(body), 0, bytes(8) + body)
+
+
 @dataclass
 class Behaviour:
     """What is wrong with the switch. ``refuses`` looks at a flow mod; ``table_size`` is felt at the commit only.
 
-    ``deaf`` are ports at which it ignores set_queue, ``bare`` are ports without queues; ``forgets_actions``: it tells
-    its rules without what they do; ``at_probe`` is called at each packet that it is to send.
+    ``deaf`` are ports at which it ignores set_queue, ``bare`` are ports without queues; ``meters`` is how many it can
+    have; ``forgets_actions``: it tells its rules without what they do; ``at_probe`` is called at each packet that it is
+    to send.
     """
 
     bundles: bool = True
@@ -35,6 +69,7 @@ class Behaviour:
     forgets_actions: bool = False
     at_probe: Callable[[], None] = lambda: None
     speed_kbps: int = 100_000
+    meters: int = 100
     refuses: Callable[[Any], bool] = lambda _message: False
     table_size: int | None = None
 
@@ -55,11 +90,14 @@ class FakeDatapath(ProtocolDesc):
         self.xid = 0
         self.table: dict[Key, Any] = {}
         self.messages: list[Any] = []
+        self.meters: dict[int, Any] = {}
         self.down: set[int] = set()
         self.hands_on = True
         """Whether packets for the controller are sent to it, as without a request."""
         self._bundles: dict[int, list[Any]] = {}
         self._counts: dict[tuple[int, int], int] = {}
+        self.received: dict[int, int] = {}
+        """The bytes that ports have received."""
 
     def __hash__(self) -> int:
         return self.id
@@ -73,9 +111,11 @@ class FakeDatapath(ProtocolDesc):
         if message.xid is None:
             self.set_xid(message)
         message.serialize()
-        self.messages.append(message)
-        if not self.behaviour.silent:
-            self._take(message)
+        for each in message.messages if isinstance(message, Batch) else [message]:
+            read = as_read(self, each)
+            self.messages.append(read)
+            if not self.behaviour.silent:
+                self._take(read)
         return True
 
     def close(self) -> None:
@@ -138,8 +178,14 @@ class FakeDatapath(ProtocolDesc):
                 self._flow_stats(message)
             case parser.OFPQueueStatsRequest():
                 self._queue_stats(message)
+            case parser.OFPPortStatsRequest():
+                self._port_stats(message)
             case parser.OFPPortDescStatsRequest():
                 self._port_desc(message)
+            case parser.OFPMeterConfigStatsRequest():
+                self._meter_config(message)
+            case parser.OFPMeterMod():
+                self._meter_mod(message)
 
     def _reply(self, reply: Any, to: Any) -> None:
         reply.xid = to.xid
@@ -166,7 +212,10 @@ class FakeDatapath(ProtocolDesc):
         return True
 
     def _refuses(self, message: Any) -> bool:
-        return message.command == ofp.OFPFC_ADD and self.behaviour.refuses(message)
+        if message.command != ofp.OFPFC_ADD:
+            return False
+        named = {_meter(part) for part in message.instructions} - {None}
+        return bool(named - self.meters.keys()) or self.behaviour.refuses(message)
 
     def _bundle(self, message: Any) -> None:
         if not self.behaviour.bundles:
@@ -240,6 +289,35 @@ class FakeDatapath(ProtocolDesc):
         ]
         self._reply(parser.OFPQueueStatsReply(self, body=body, flags=0), request)
 
+    def _port_stats(self, request: Any) -> None:
+        body = [
+            parser.OFPPortStats(port, 0, 0, self.received.get(port, 0), *[0] * 11)
+            for port in (*self.ports, ofp.OFPP_LOCAL)
+        ]
+        self._reply(parser.OFPPortStatsReply(self, body=body, flags=0), request)
+
+    def _meter_config(self, request: Any) -> None:
+        if not self.behaviour.meters:
+            self._error(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_MULTIPART, request.xid)
+            return
+        body = [parser.OFPMeterConfigStats(m.flags, m.meter_id, m.bands) for m in self.meters.values()]
+        self._reply(parser.OFPMeterConfigStatsReply(self, body=body, flags=0), request)
+
+    def _meter_mod(self, message: Any) -> None:
+        if message.command == ofp.OFPMC_DELETE:
+            self.delete_meter(message.meter_id)
+        elif len(self.meters) >= self.behaviour.meters and message.meter_id not in self.meters:
+            self._error(ofp.OFPET_METER_MOD_FAILED, ofp.OFPMMFC_OUT_OF_METERS, message.xid)
+        else:
+            self.meters[message.meter_id] = message
+
+    def delete_meter(self, number: int) -> None:
+        """Delete a meter, and the rules that name it."""
+        self.meters.pop(number, None)
+        using = [key for key, m in self.table.items() if any(_meter(part) == number for part in m.instructions)]
+        if using:
+            self.remove(*using)
+
     def _port_desc(self, request: Any) -> None:
         body = [
             parser.OFPPort(
@@ -249,6 +327,10 @@ class FakeDatapath(ProtocolDesc):
             for port in (*self.ports, ofp.OFPP_LOCAL)
         ]  # fmt: skip
         self._reply(parser.OFPPortDescStatsReply(self, body=body, flags=0), request)
+
+
+def _meter(instruction: Any) -> int | None:
+    return instruction.meter_id if isinstance(instruction, parser.OFPInstructionMeter) else None
 
 
 def _error(datapath: Any, kind: int, code: int, xid: int) -> Any:

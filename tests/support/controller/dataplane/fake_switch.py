@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from controller.dataplane.openflow import GATE_PRIORITY
-from controller.rules.compiler import (
+from controller.rules.fabric import LinkLike
+from controller.rules.rule import (
     ETH_ARP,
     ETH_IPV4,
+    IP_FAMILIES,
     PROTO_TCP,
     Match,
+    Metered,
     Normal,
     Output,
     Rule,
     SetClass,
     SetDscp,
+    SetMetadata,
     Table,
     ToController,
 )
-from controller.rules.fabric import LinkLike
 
 MAX_HOPS = 16
 _FIELDS = Match._fields
@@ -38,6 +42,17 @@ class Packet:
     ip_dscp: int | None = 0
     arp_tpa: str | None = None
     in_port: int | None = None
+    ipv6_src: str | None = None
+    ipv6_dst: str | None = None
+    udp_dst: int | None = None
+    metadata: int = 0
+    eth_dst: str = "02:00:00:00:00:02"
+    icmpv4_type: int | None = None
+    icmpv6_type: int | None = None
+    ipv6_nd_target: str | None = None
+    eth_src: str = "02:00:00:00:00:01"
+    icmpv6_code: int | None = None
+    udp_src: int | None = None
 
 
 def arp(target: str) -> Packet:
@@ -54,6 +69,7 @@ class Verdict:
     normal: bool = False
     is_for_controller: bool = False
     visited: tuple[Rule, ...] = ()
+    meters: tuple[int, ...] = ()
 
 
 class AmbiguousError(AssertionError):
@@ -66,15 +82,20 @@ class FakeSwitch:
     def __init__(self, dpid: int, rules: Iterable[Rule], *, gate: bool = True) -> None:
         self.dpid = dpid
         self.gate = gate
-        self._tables: dict[Table, list[Rule]] = {table: [] for table in Table}
+        tables: dict[Table, list[Rule]] = {table: [] for table in Table}
         if gate:
-            self._tables[Table.GATE].append(Rule(dpid, Table.GATE, GATE_PRIORITY, Match(), goto=Table.CLASSIFY))
+            tables[Table.GATE].append(Rule(dpid, Table.GATE, GATE_PRIORITY, Match(), goto=Table.CLASSIFY))
         places: set[tuple[int, Table, int, Match]] = set()
         for rule in rules:
             if rule.switch == dpid:
                 assert rule.key not in places, f"two rules at {rule.key}"
                 places.add(rule.key)
-                self._tables[rule.table].append(rule)
+                tables[rule.table].append(rule)
+        # The rules of each table, first those that go first, each with the fields that it matches.
+        self._tables = {
+            table: [(_wanted(rule.match), rule) for rule in sorted(held, key=lambda rule: -rule.priority)]
+            for table, held in tables.items()
+        }
 
     def receive(self, packet: Packet, in_port: int) -> Verdict:
         packet = replace(packet, in_port=in_port)
@@ -82,6 +103,7 @@ class FakeSwitch:
         ports: list[int] = []
         normal = is_for_controller = False
         visited: list[Rule] = []
+        meters: list[int] = []
         table: Table | None = Table.GATE
         while table is not None:
             rule = self._best(table, packet)
@@ -94,7 +116,7 @@ class FakeSwitch:
                     case SetClass(k):
                         service_class = k
                     case SetDscp(dscp):
-                        assert packet.eth_type == ETH_IPV4, "a DSCP can only be set where IPv4 was matched"
+                        assert rule.match.eth_type in IP_FAMILIES, "a DSCP can only be set where IP was matched"
                         packet = replace(packet, ip_dscp=dscp)
                     case Output(port):
                         # A switch does not send a packet back to where it came from.
@@ -103,27 +125,51 @@ class FakeSwitch:
                         normal = True
                     case ToController():
                         is_for_controller = True
+                    case Metered(meter):
+                        meters.append(meter)
+                    case SetMetadata(value, mask):
+                        packet = replace(packet, metadata=packet.metadata & ~mask | value & mask)
             if rule.goto is not None:
                 assert rule.goto > rule.table, "OpenFlow goes forward only"
                 table = rule.goto
         return Verdict(
-            replace(packet, in_port=None), service_class, tuple(ports), normal, is_for_controller, tuple(visited)
+            replace(packet, in_port=None, metadata=0),
+            service_class,
+            tuple(ports),
+            normal,
+            is_for_controller,
+            tuple(visited),
+            tuple(meters),
         )
 
     def _best(self, table: Table, packet: Packet) -> Rule | None:
-        hits = [rule for rule in self._tables[table] if _hits(rule.match, packet)]
-        if not hits:
+        best: list[Rule] = []
+        for wanted, rule in self._tables[table]:
+            if best and rule.priority < best[0].priority:
+                break
+            if all(_equals(getattr(packet, name), value) for name, value in wanted):
+                best.append(rule)
+        if not best:
             return None
-        top = max(rule.priority for rule in hits)
-        best = [rule for rule in hits if rule.priority == top]
         if len({(rule.actions, rule.goto) for rule in best}) > 1:
             raise AmbiguousError(f"{best}")
         return best[0]
 
 
-def _hits(match: Match, packet: Packet) -> bool:
-    wanted = ((name, getattr(match, name)) for name in _FIELDS)
-    return all(getattr(packet, name) == value for name, value in wanted if value is not None)
+def _wanted(match: Match) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in zip(_FIELDS, match, strict=True) if value is not None]
+
+
+def _equals(given: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, tuple):
+        return bool(given == wanted)
+    value, mask = (_number(part) for part in wanted)
+    return _number(given) & mask == value
+
+
+def _number(value: int | str) -> int:
+    """A MAC address as a number."""
+    return value if isinstance(value, int) else int(value.replace(":", ""), 16)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from controller.journal.store import Store
@@ -24,9 +25,9 @@ class Clock:
 class World:
     """A registry without a journal, a clock that stands still, and what was triggered."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Mapping[str, Host] = HOSTS) -> None:
         self.clock = Clock()
-        self.registry = UnpausedRegistry(HOSTS, Store(None), self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(hosts, Store(None), self.clock, lease_seconds=30.0)
         self.triggers: list[str] = []
         self.registry.subscribe(lambda reason, _received_at: self.triggers.append(reason))
         self.seq = 0

@@ -49,8 +49,11 @@ def test_the_life_of_a_job(yard: Controller) -> None:
     assert set(waits) == {"h1 ingress", "h2 egress"}
     assert waits["h2 egress"]["own_seconds_per_iteration"] == pytest.approx(0.008)
     assert waits["h2 egress"]["own_seconds_left"] == pytest.approx(45 * 0.008), "5 of 50 iterations are done"
+    assert yard.call("GET", "/v1/jobs/life").json()["ended_at"] is None
     yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "life", "ended": True}))
-    assert yard.call("GET", "/v1/jobs/life").json()["state"] == "ended"
+    state = yard.call("GET", "/v1/jobs/life").json()
+    assert state["state"] == "ended"
+    assert state["arrival"] < state["ended_at"] <= time.time()
     assert_problem(yard.call("GET", "/v1/jobs/life/explain"), 409, "job life is ended")
     assert yard.call("DELETE", "/v1/jobs/life").status_code == 204
     assert_problem(yard.call("DELETE", "/v1/jobs/life"), 404, "there is no job life")
@@ -73,6 +76,8 @@ def test_a_host_plan_with_entity_tag_and_long_poll(yard: Controller) -> None:
     first = yard.call("GET", "/v1/hosts/h1/plan")
     tag = first.headers["ETag"]
     assert first.json()["class_dscp"] == [59, 51, 43, 35, 27, 19, 11]
+    new = {"acknowledgement_dscp", "other_dscp", "exclusive_dscp", "paused"}
+    assert not new & first.json().keys(), "agents of an earlier version refuse what they do not know"
     unchanged = yard.call("GET", "/v1/hosts/h1/plan", headers={"If-None-Match": tag})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     answers: list[Any] = []
@@ -171,7 +176,7 @@ def test_openapi_describes_itself_and_the_long_poll(yard: Controller) -> None:
             tells = [status for status, answer in operation["responses"].items() if "ETag" in answer.get("headers", {})]
             if takes or tells:
                 told[f"{method} {path}"] = (takes, tells)
-    polled = (["If-None-Match"], ["200", "304"])
+    polled = (["If-None-Match", "Prefer"], ["200", "304"])
     resumed = (["Last-Event-ID"], [])
     assert told == {
         "get /v1/hosts/{host}/plan": polled,
@@ -190,10 +195,11 @@ BAD_BODIES = [
     ("PUT", "/v1/jobs/bad", "[" * 100_000, 400, "not valid JSON", None),
     ("PUT", "/v1/jobs/bad", b"\xff\xfe{}", 400, "not valid JSON", None),
     ("PUT", "/v1/jobs/bad", "[]", 422, "", "(body)"),
-    ("PUT", "/v1/jobs/bad", '{"wieght": 1}', 422, "Extra inputs", "wieght"),
+    ("PUT", "/v1/jobs/bad", '{"wieght": 1}', 422, "unknown key; did you mean weight?", "wieght"),
+    ("PUT", "/v1/jobs/bad", r'{"model": "a\u202eb"}', 422, "it should hold no control characters", "model"),
     ("PUT", "/v1/jobs/bad", '{"weight": NaN}', 422, "", "weight"),
     ("PUT", "/v1/jobs/bad", '{"weight": 1e999}', 422, "", "weight"),
-    ("PUT", "/v1/jobs/bad", '{"weight": -1}', 422, "", "weight"),
+    ("PUT", "/v1/jobs/bad", '{"weight": -1}', 422, "is the number -1; it should be greater", "weight"),
     ("PUT", "/v1/jobs/bad", '{"weight": "1"}', 422, "", "weight"),
     ("PUT", "/v1/jobs/bad", '{"weight": 1' + "0" * 5000 + "}", 400, "out of range", None),
     ("PUT", "/v1/jobs/bad", '{"tasks": [{"role": "boss", "host": "h1"}]}', 422, "", "tasks.0.role"),
@@ -261,6 +267,19 @@ def test_a_name_that_nothing_can_have_is_at_fault(yard: Controller, method: str,
     assert_problem(reply, 422, "is no name, which has 1 to 63 letters, digits, dots, dashes and underscores", field)
     assert_problem(yard.call(method, path, token="wrong"), 401, "token")
     assert_problem(yard.call("PATCH", path, {}), 405, "PATCH does not apply here")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/jobs/%C3%BCb%F0%9F%9A%82", "'üb🚂' is no name"),
+        ("/v1/jobs/%E2%80%AEevil", r"'\u202eevil' is no name"),
+        ("/caf%C3%A9", "there is nothing at '/café'"),
+    ],
+)
+def test_a_refusal_shows_a_path_as_it_was_written(yard: Controller, path: str, said: str) -> None:
+    reply = yard.call("GET", path)
+    assert said in reply.json()["detail"]
 
 
 def test_a_name_that_nobody_has_is_not_found(yard: Controller) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from controller.console import PAGE, find_files
-from controller.console.static import CHARTS, HEADERS
-from evaluation.bench.support.api_client import Controller, free_port
+from controller.console.static import CHARTS, HEADERS, OVER_TLS
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from tests.support.controller.api.cases import assert_problem
 
 NO_TOKEN = {"Authorization": None}
@@ -31,8 +32,10 @@ def test_the_page_needs_no_token_and_loads_nothing_from_elsewhere(yard: Controll
     page = get(yard, "/")
     assert page.status_code == 200
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert page.content == find_files()[PAGE].read_bytes()
+    assert page.content.replace(b' data-token="asked"', b"") == find_files()[PAGE].read_bytes()
+    assert b'data-token="asked"' in page.content, "it asks at once, and makes no call that is refused"
     assert page.headers.items() >= HEADERS.items()
+    assert OVER_TLS.keys().isdisjoint(page.headers), "without TLS browsers complain of them"
     assert "script-src 'self';" in page.headers["Content-Security-Policy"]
     assert "unsafe" not in page.headers["Content-Security-Policy"]
 
@@ -55,7 +58,7 @@ def test_each_file_is_served_with_its_type_and_once(yard: Controller, name: str)
 def test_a_head_has_no_body(yard: Controller) -> None:
     head = yard.call("HEAD", "/", headers=NO_TOKEN | {"Accept-Encoding": "identity"})
     assert (head.status_code, head.content) == (200, b"")
-    assert int(head.headers["Content-Length"]) == find_files()[PAGE].stat().st_size
+    assert int(head.headers["Content-Length"]) == len(get(yard, "/").content)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api.cases import assert_problem, batch, spec
 from tests.support.controller.api.roles_yard import RolesYard
 
+PREDICTED = {"seconds": 0.05, "low": 0.04, "high": 0.07}
+
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
@@ -21,7 +23,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
     yard = RolesYard(tmp_path_factory.mktemp("explain"), policy="sincronia")
     yard.start()
     for name, port, size in (("small", 5000, 1e6), ("large", 5001, 5e6)):
-        body = spec(port, demand=[{"src": "h2", "dst": "h1", "bytes": size}], user="ann")
+        told = {"predicted": PREDICTED} if name == "large" else {}
+        body = spec(port, demand=[{"src": "h2", "dst": "h1", "bytes": size}], user="ann", **told)
         assert yard.call("PUT", f"/v1/jobs/{name}", body).status_code == 201
     wait_until(lambda: len(yard.call("GET", "/v1/plan").json().get("classes", ())) == 2, what="a plan with both")
     yield yard
@@ -35,6 +38,7 @@ def explained(yard: RolesYard, query: str = "", name: str = "night") -> Any:
 def test_the_wait_is_said_port_by_port(yard: RolesYard) -> None:
     answer = explained(yard).json()
     assert (answer["service_class"], answer["position"], answer["jobs_before"]) == (1, 1, ["small"])
+    assert (answer["before_count"], answer["alike_count"]) == (1, 0), "it meets one job, at both ports"
     assert {port["port"] for port in answer["ports"]} == {"h1 ingress", "h2 egress"}
     for port in answer["ports"]:
         assert port["seconds_before"] == pytest.approx(0.4), "50 iterations of 1 MB at 1 Gbit/s"
@@ -61,25 +65,76 @@ def test_another_policy_or_target(yard: RolesYard) -> None:
     fair = explained(yard, "?policy=fair").json()
     assert (fair["policy"], fair["jobs_before"]) == ("fair", [])
     assert {port["alike_count"] for port in fair["ports"]} == {1}
+    assert (fair["before_count"], fair["alike_count"]) == (0, 1)
+    assert [port["seconds_beside"] for port in fair["ports"]] == pytest.approx([0.4, 0.4])
     aimed = explained(yard, "?policy=jpas&target=-1.5e-3").json()
     assert (aimed["policy"], aimed["target"]) == ("jpas", -0.0015)
     assert explained(yard).json()["target"] is None
+
+
+def test_weights_are_tried_beside_each_other_and_who_pays_is_named(yard: RolesYard) -> None:
+    answer = explained(yard, "?weights=1,100").json()
+    plan = yard.call("GET", "/v1/plan").json()
+    assert (answer["epoch"], answer["service_class"]) == (plan["epoch"], 1), "the rest is as it is in force"
+    assert abs(answer["planned_at"] - time.time()) < 60
+    now, same, heavy = answer["outcomes"]
+    assert [(each["weight"], each["later_count"]) for each in (now, same, heavy)] == [(1.0, 0), (1.0, 0), (100.0, 1)]
+    assert now["service_class"] == same["service_class"] == 1
+    assert now["wait"] == plan["waits"]["large"] | {"seconds_before": pytest.approx(0.4)}
+    assert now["wait"]["seconds_until_served"] == pytest.approx(2.4)
+    assert (now["wait"]["first"], heavy["wait"]["first"], heavy["wait"]["seconds_before"]) == ("small", None, 0.0)
+    (pays,) = heavy["later"]
+    assert (pays["job"], pays["seconds"], pays["seconds_now"]) == ("small", pytest.approx(2.0), 0.0)
+
+
+def test_a_change_is_said_beside_the_plan_in_force(yard: RolesYard) -> None:
+    answer = explained(yard, "?policy=fair").json()
+    now, fair = answer["outcomes"]
+    assert (now["policy"], now["service_class"]) == ("sincronia", 1)
+    assert (fair["policy"], fair["service_class"], fair["wait"]["alike_count"]) == ("fair", 0, 1)
+    assert (fair["wait"]["seconds_before"], fair["wait"]["seconds_beside"]) == (0.0, pytest.approx(0.4))
+    assert fair["wait"]["seconds_until_served"] == pytest.approx(2.4), "sharing brings the last to its end no sooner"
+    (pays,) = fair["later"]
+    assert (pays["job"], pays["seconds"], pays["seconds_now"]) == ("small", pytest.approx(2.0), 0.0)
+    assert explained(yard).json()["outcomes"] == []
+
+
+def test_another_policy_is_compared_with_the_plan_in_force_at_one_moment(yard: RolesYard) -> None:
+    fair = yard.call("GET", "/v1/plan?policy=fair").json()
+    in_force = fair["in_force"]
+    assert (fair["policy"], in_force["policy"], "in_force" in in_force) == ("fair", "sincronia", False)
+    assert in_force["classes"] == {"small": 0, "large": 1}
+    assert fair["lower_bound_seconds"] == pytest.approx(in_force["lower_bound_seconds"]), "of the same snapshot"
+    for each in (fair, in_force):
+        served = [wait["seconds_until_served"] for wait in each["waits"].values()]
+        assert sum(served) / len(served) == pytest.approx(each["objective_seconds"]), "the pages of jobs say the same"
 
 
 @pytest.mark.parametrize(
     ("query", "field", "said"),
     [
         ("?policy=best", "policy", "best"),
-        ("?weight=0", "weight", "'0' is no number from 1e-09 to 1e+09"),
+        ("?weight=0", "weight", "'0' is no number above 0 and up to 1e+09, such as 2 or 0.5"),
         ("?weight=nan", "weight", "is no number"),
         ("?weight=", "weight", "is no number"),
         ("?target=1e31", "target", "is no number from -1e+30 to 1e+30"),
         ("?target=high", "target", "is no number"),
-        ("?weigth=2", "weigth", "unknown query parameter; there are: policy, weight, target"),
+        ("?weigth=2", "weigth", "unknown query parameter; there are: policy, weight, weights, target"),
+        ("?weights=2,0", "weights", "'0' is no number above 0"),
+        ("?weights=1,2,3,4,5,6,7,8,9", "weights", "9 numbers; 8 are the most"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_field(yard: RolesYard, query: str, field: str, said: str) -> None:
     assert_problem(explained(yard, query), 422, said, field)
+
+
+def test_a_prediction_is_kept_and_told_beside_what_is_measured(yard: RolesYard) -> None:
+    assert yard.call("GET", "/v1/jobs/large").json()["spec"]["predicted"] == PREDICTED
+    assert explained(yard).json()["prediction"] == PREDICTED | {"measured": None, "off": None}
+    small = yard.by("night", "GET", "/v1/jobs/small/explain").json()
+    assert small["prediction"] is None, "who declares none is not judged"
+    disordered = spec(5003, predicted=PREDICTED | {"low": 0.06})
+    assert_problem(yard.call("PUT", "/v1/jobs/other", disordered), 422, "low, seconds and high must be in this order")
 
 
 def test_a_tenant_tries_no_other_plans(yard: RolesYard) -> None:
@@ -104,3 +159,15 @@ def test_a_change_is_of_one_job_and_of_what_it_names() -> None:
     assert (changed.jobs[0].weight, changed.jobs[0].target) == (2.0, 0.9)
     assert changed.jobs[1] is known.jobs[1]
     assert with_job_changed("a", 3.0, None, known).jobs[0] == Job("a", weight=3.0, target=0.5)
+
+
+def test_the_spec_that_is_read_can_be_sent_with_another_weight_and_the_job_goes_on(yard: RolesYard) -> None:
+    """That is what pages and commands tell people to do."""
+    before = yard.call("GET", "/v1/jobs/large").json()
+    for weight in (2.0, before["spec"]["weight"]):
+        assert yard.call("PUT", "/v1/jobs/large", before["spec"] | {"weight": weight}).status_code == 200
+        after = yard.call("GET", "/v1/jobs/large").json()
+        assert after["spec"]["weight"] == weight
+        assert [after[name] for name in ("arrival", "state", "iterations_done")] == [
+            before[name] for name in ("arrival", "state", "iterations_done")
+        ]

@@ -27,6 +27,7 @@ from controller.api.http import HttpError, Reply
 from controller.api.routes import Route
 from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
+from controller.enforcement import Enforcement
 from controller.loop.metrics import Metrics
 from controller.model import Demand, Flow, Host, Job, Snapshot
 from controller.planner import plan
@@ -157,12 +158,15 @@ def test_a_host_token_may_claim_only_the_hosts_own_traffic_where_that_is_set(yar
         "flows": [{"src": "h1", "dst": "h3", "dst_port": 7}],
     }
     assert yard.call("PUT", "/v1/jobs/own", own, token=HOST).status_code == 201
-    for field, parts in {
-        "tasks.1": {"tasks": [{"role": "worker", "host": "h1"}, {"role": "ps", "host": "h2", "port": 22}]},
-        "flows.0": {"flows": [{"src": "h2", "dst": "h3", "dst_port": 443}]},
-        "demand.0": {"demand": [{"src": "h2", "dst": "h3", "bytes": 1}]},
-    }.items():
-        thief = {"tasks": [{"role": "worker", "host": "h1"}]} | parts
+    worker = {"role": "worker", "host": "h1"}
+    for field, parts in (
+        ("tasks.1", {"tasks": [worker, {"role": "ps", "host": "h2", "port": 22}]}),
+        ("tasks.1", {"tasks": [worker, {"role": "peer", "host": "h2", "protocol": "rocev2"}]}),
+        ("flows.0", {"flows": [{"src": "h2", "dst": "h3", "dst_port": 443}]}),
+        ("flows.0", {"flows": [{"src": "h2", "dst": "h3", "protocol": "any"}]}),
+        ("demand.0", {"demand": [{"src": "h2", "dst": "h3", "bytes": 1}]}),
+    ):
+        thief = {"tasks": [worker]} | parts
         assert_problem(
             yard.call("PUT", "/v1/jobs/thief", thief, token=HOST), 403, "h1 is no end of this traffic", field
         )
@@ -249,11 +253,11 @@ def test_a_failure_of_the_controller_itself_is_a_problem_too(caplog: pytest.LogC
 
 
 def view(**loop: Any) -> tuple[str, dict[str, Any]]:
-    settings = SimpleNamespace(policy=Fifo())
+    settings, planning = SimpleNamespace(policy=Fifo()), SimpleNamespace(degraded=None, mode="classified")
     return answer(
         SimpleNamespace(
-            loop=SimpleNamespace(settings=settings, epoch=3, now=lambda: 5.0, degraded=None, **loop),
-            config=SimpleNamespace(mode="classified"),
+            loop=SimpleNamespace(settings=settings, epoch=3, now=lambda: 5.0, planning=planning, snapshot=None, **loop),
+            config=SimpleNamespace(enforcement=Enforcement()),
         ),
         "GET",
         "/v1/plan",

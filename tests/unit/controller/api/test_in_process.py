@@ -20,6 +20,7 @@ from controller.api.routes import ROUTES
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.declared.declared import Declared
+from controller.model import Host
 from controller.registry import admission, stages
 from controller.steps import in_steps
 from controller.wire import JobSpec
@@ -62,6 +63,20 @@ def test_queues_that_nobody_has_tried_are_not_shown_as_proven(
         assert eventlet.tpool.execute(main, ["probe", "--url", api.url]) == status
     table = [re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines()]
     assert table[1][:3] == ["0000000000000001", "all", word]
+
+
+@pytest.mark.parametrize("mode", ["classified", "marked"])
+def test_hosts_whose_marks_no_switch_believes_are_a_problem(mode: str) -> None:
+    with served(mode=mode, dscp="class-selectors", hosts=[]) as api:
+        registry = api.yard.registry
+        hosts = {"h1": Host("h1", address="10.0.0.1", switch=1, switch_port=1)}
+        registry.change_hosts(hosts, 30.0)
+        assert api.call("GET", "/v1/status").json()["problems"] == []
+        registry.change_hosts(hosts | {"h2": Host("h2", address="10.0.0.2")}, 30.0)
+        problems = api.call("GET", "/v1/status").json()["problems"]
+        # Switches that go by addresses need no marks.
+        assert len(problems) == (mode == "marked")
+        assert all("at the ports of hosts alone" in text and text.endswith(": h2") for text in problems)
 
 
 def test_readiness_is_the_switches_and_not_a_plans() -> None:

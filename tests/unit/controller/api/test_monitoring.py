@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from tests.support.controller.api.cases import assert_problem
 from tests.support.controller.api.from_address import ask
 from tests.support.controller.api.roles_yard import RolesYard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
@@ -34,10 +35,30 @@ class ReloadYard(Controller):
 
 @pytest.fixture(name="yard")
 def a_yard(tmp_path: Path) -> Iterator[ReloadYard]:
+    """A controller of the test's own."""
     yard = ReloadYard(tmp_path, journal=str(tmp_path / "journal"))
     yard.start()
     yield yard
     yard.stop()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReloadYard]:
+    yard = ReloadYard(tmp_path_factory.mktemp("running"))
+    yard.start()
+    yield yard
+    yard.stop()
+
+
+@pytest.fixture
+def shared(running: ReloadYard) -> Iterator[ReloadYard]:
+    """A controller that tests share which do not stop it. Its file is as it was when a test has ended, and in force."""
+    settings = copy.deepcopy(running.settings)
+    yield running
+    running.settings = settings
+    running.write()
+    assert running.call("POST", "/v1/reload").ok
+    assert not any("settings" in problem for problem in running.problems())
 
 
 def host(name: str, **parts: Any) -> dict[str, Any]:
@@ -86,18 +107,18 @@ def test_a_job_that_waits_for_its_host_runs_again_when_the_host_is_back(yard: Re
     wait_until(lambda: "a" in yard.call("GET", "/v1/plan").json()["classes"])
 
 
-def test_what_hosts_are_told_changes_with_rates_and_floors(yard: ReloadYard) -> None:
-    before = yard.call("GET", "/v1/hosts/h1/plan")
-    other = yard.call("GET", "/v1/hosts/h2/plan")
-    answer = yard.change(hosts=[host("h1", egress_bps=2e9), host("h2"), host("h3")])
+def test_what_hosts_are_told_changes_with_rates_and_floors(shared: ReloadYard) -> None:
+    before = shared.call("GET", "/v1/hosts/h1/plan")
+    other = shared.call("GET", "/v1/hosts/h2/plan")
+    answer = shared.change(hosts=[host("h1", egress_bps=2e9), host("h2"), host("h3")])
     assert fields(answer.json()["changed"]) == ["hosts.h1.egress_bps"]
     tag = {"If-None-Match": before.headers["ETag"]}
-    changed = yard.call("GET", "/v1/hosts/h1/plan?wait=10", headers=tag)
+    changed = shared.call("GET", "/v1/hosts/h1/plan?wait=10", headers=tag)
     assert (changed.status_code, changed.json()["egress_bps"]) == (200, 2e9)
     same = {"If-None-Match": other.headers["ETag"]}
-    assert yard.call("GET", "/v1/hosts/h2/plan", headers=same).status_code == 304, "nothing of it has changed"
-    assert fields(yard.change(floors={"other": 0.2}).json()["changed"]) == ["floors.other"]
-    wait_until(lambda: yard.call("GET", "/v1/hosts/h2/plan").json()["other_floor"] == 0.2)
+    assert shared.call("GET", "/v1/hosts/h2/plan", headers=same).status_code == 304, "nothing of it has changed"
+    assert fields(shared.change(floors={"other": 0.2}).json()["changed"]) == ["floors.other"]
+    wait_until(lambda: shared.call("GET", "/v1/hosts/h2/plan").json()["other_floor"] == 0.2)
 
 
 def test_policy_and_period_of_the_file_replace_those_set_at_run_time_only_when_they_change(yard: ReloadYard) -> None:
@@ -113,35 +134,37 @@ def test_policy_and_period_of_the_file_replace_those_set_at_run_time_only_when_t
     assert_problem(yard.change(gate_seconds=6), 422, "period_seconds: 5 s; the switches' gate of 6 s")
 
 
-def test_a_wrong_file_changes_nothing_and_says_file_line_and_field(yard: ReloadYard) -> None:
-    before = yard.call("GET", "/v1/status").json()
-    yard.config.write_text(yard.config.read_text() + "floors:\n  other: 3\nclases: 2\n")
-    refused = yard.call("POST", "/v1/reload")
+def test_a_wrong_file_changes_nothing_and_says_file_line_and_field(shared: ReloadYard) -> None:
+    before = shared.call("GET", "/v1/status").json()
+    shared.config.write_text(shared.config.read_text() + "floors:\n  other: 3\nclases: 2\n")
+    refused = shared.call("POST", "/v1/reload")
     assert_problem(refused, 422, "nothing has changed: ")
-    lines = yard.config.read_text().splitlines()
+    lines = shared.config.read_text().splitlines()
     assert [(each["file"], each["line"], each["field"]) for each in refused.json()["errors"]] == [
-        (str(yard.config), str(lines.index("  other: 3") + 1), "floors.other"),
-        (str(yard.config), str(lines.index("clases: 2") + 1), "clases"),
+        (str(shared.config), str(lines.index("  other: 3") + 1), "floors.other"),
+        (str(shared.config), str(lines.index("clases: 2") + 1), "clases"),
     ]
-    after = yard.call("GET", "/v1/status").json()
+    after = shared.call("GET", "/v1/status").json()
     assert after["settings_sha256"] == before["settings_sha256"]
     assert any(problem.startswith("the changed settings are refused") for problem in after["problems"])
-    assert not any(str(yard.config) in problem for problem in yard.call("GET", "/readyz").json().get("problems", ()))
-    yard.write()
-    assert yard.call("POST", "/v1/reload").json()["changed"] == []
-    assert not any("settings" in problem for problem in yard.problems())
+    assert not any(
+        str(shared.config) in problem for problem in shared.call("GET", "/readyz").json().get("problems", ())
+    )
+    shared.write()
+    assert shared.call("POST", "/v1/reload").json()["changed"] == []
+    assert not any("settings" in problem for problem in shared.problems())
 
 
 @pytest.mark.parametrize("what", ["pipe", "device", "folder", "large"])
-def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(yard: ReloadYard, what: str) -> None:
+def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(shared: ReloadYard, what: str) -> None:
     """Neither the API nor the next reload waits for a writer that never comes, or for the end of a device."""
-    folder = yard.config.parent
+    folder = shared.config.parent
     tokens, keys = folder / "tokens.yaml", folder / "keys.json"
     tokens.write_text("")
     keys.write_text("{}")
     oidc = {"issuer": "i", "audience": "a", "keys": str(keys), "roles": {"r": "viewer"}}
-    assert yard.change(api=yard.settings["api"] | {"tokens_file": str(tokens), "oidc": oidc}).ok
-    for file in (yard.config, tokens, keys):
+    assert shared.change(api=shared.settings["api"] | {"tokens_file": str(tokens), "oidc": oidc}).ok
+    for file in (shared.config, tokens, keys):
         kept = file.rename(folder / "kept")
         match what:
             case "pipe":
@@ -153,12 +176,12 @@ def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(yar
             case _:
                 file.touch()
                 os.truncate(file, 2**30)
-        refused = yard.call("POST", "/v1/reload")
+        refused = shared.call("POST", "/v1/reload")
         assert_problem(refused, 422, "nothing has changed: ")
         assert str(file) in refused.text
         file.rmdir() if what == "folder" else file.unlink()
         kept.rename(file)
-        assert yard.call("POST", "/v1/reload").ok, "and the file that is back is read"
+        assert shared.call("POST", "/v1/reload").ok, "and the file that is back is read"
 
 
 @pytest.mark.parametrize("is_emptied", [True, False])
@@ -191,14 +214,14 @@ def test_what_needs_a_restart_is_said_and_waits(yard: ReloadYard) -> None:
     assert not any("restart" in problem for problem in yard.problems())
 
 
-def test_tokens_in_the_settings_change_at_once_also_on_open_connections(yard: ReloadYard) -> None:
-    assert yard.call("GET", "/v1/hosts/h1/plan", token=HOST).status_code == 200
-    yard.settings["api"]["host_tokens"] = {"h1": "another-token-of-h1"}
-    answer = yard.change()
+def test_tokens_in_the_settings_change_at_once_also_on_open_connections(shared: ReloadYard) -> None:
+    assert shared.call("GET", "/v1/hosts/h1/plan", token=HOST).status_code == 200
+    shared.settings["api"]["host_tokens"] = {"h1": "another-token-of-h1"}
+    answer = shared.change()
     assert answer.json()["changed"] == [{"field": "api.host_tokens.h1", "before": "(set)", "after": "(changed)"}]
-    assert yard.call("GET", "/v1/hosts/h1/plan", token=HOST).status_code == 401
-    assert yard.call("GET", "/v1/hosts/h1/plan", token="another-token-of-h1").status_code == 200
-    assert "another-token-of-h1" not in yard.log() + yard.call("GET", "/v1/audit").text
+    assert shared.call("GET", "/v1/hosts/h1/plan", token=HOST).status_code == 401
+    assert shared.call("GET", "/v1/hosts/h1/plan", token="another-token-of-h1").status_code == 200
+    assert "another-token-of-h1" not in shared.log() + shared.call("GET", "/v1/audit").text
 
 
 def test_who_and_what_is_in_the_audit_and_a_hash_in_the_metrics(yard: ReloadYard) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from controller.cli.events_command import describe
 from controller.cli.main import main
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api.cases import spec
 
@@ -42,7 +43,15 @@ class Command:
 
     def wait(self, text: str) -> str:
         """Returns the first line on stdout that has a text."""
-        found = wait_until(lambda: [line for line in list(self.out) if text in line], 30.0, what=f"a line with {text}")
+        return self._wait(self.out, text)
+
+    def wait_error(self, text: str) -> str:
+        """Returns the first line on stderr that has a text."""
+        return self._wait(self.err, text)
+
+    @staticmethod
+    def _wait(lines: list[str], text: str) -> str:
+        found = wait_until(lambda: [line for line in list(lines) if text in line], 30.0, what=f"a line with {text}")
         return found[0]
 
     def end(self) -> int:
@@ -67,12 +76,12 @@ def test_lines_go_on_over_a_restart(tmp_path: Path) -> None:
         assert plain.wait("a: waiting, class 0").endswith("job       a: waiting, class 0, iteration 0 of 50")
         machine.wait('"id":"a"')
         yard.stop()
+        assert machine.wait_error("no controller answers").endswith("trying again")
         yard.start()
         assert "were missed" in plain.wait("gap ")
         yard.call("PUT", "/v1/jobs/b", spec(5001))
         machine.wait('"id":"b"')
         plain.wait("b: waiting")
-        assert any("no controller answers" in line and "trying again" in line for line in machine.err)
     finally:
         yard.stop()
         statuses = [command.end() for command in (plain, machine)]

@@ -124,3 +124,11 @@ def test_options_that_do_not_fit_are_wrong_input(run: Any, arguments: tuple[str,
     status, _, err = run(*arguments)
     assert status == 2
     assert said in err
+
+
+def test_the_list_says_where_each_interface_is(yard: RolesYard, run: Any) -> None:
+    links = [{"interface": f"eth{n}", "addresses": [f"10.{n}.0.7"], "mac": f"02:00:00:00:0{n}:07"} for n in (0, 1)]
+    ask(yard, 7, interface="eth0", mac="02:00:00:00:00:07", links=links)
+    status, out, err = run("approve", "h7", "--switch", "0x2", "--port", "7")
+    assert (status, err) == (0, "")
+    assert "eth0 0000000000000002:7, eth1 -" in out and "10.0.0.7, 10.1.0.7" in out

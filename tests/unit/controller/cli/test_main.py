@@ -18,7 +18,8 @@ import pytest
 from controller.cli.main import main
 from controller.cli.output import fail, show_facts, show_table
 from controller.wire import Explanation, JobAtPort, Message, PlanView, PortWait
-from evaluation.bench.support.api_client import OPERATOR, Controller, free_port
+from evaluation.bench.support.api_client import OPERATOR, Controller
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 
 
@@ -130,8 +131,8 @@ def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any) -> None
 def test_what_a_job_waits_for_is_said(run: Any) -> None:
     others = tuple(JobAtPort(job=f"j{i}", service_class=i // 2, seconds_left=9.0 - i) for i in range(6))
     wait = PortWait(
-        port="h1 ingress", own_seconds_per_iteration=0.1, own_seconds_left=1.0, seconds_before=30.0, before=others,
-        before_count=20, alike=others[4:], alike_count=2, after_count=3,
+        port="h1 ingress", own_seconds_per_iteration=0.1, own_seconds_left=1.0, seconds_before=30.0,
+        seconds_beside=9.0, before=others, before_count=20, alike=others[4:], alike_count=2, after_count=3,
     )  # fmt: skip
     answer = Explanation(
         job="a", policy="fifo", service_class=2, position=6, jobs_before=(), reason="it came last",
@@ -141,8 +142,8 @@ def test_what_a_job_waits_for_is_said(run: Any) -> None:
     with answering(answer) as url:
         said = run("explain", "a", "--url", url)[1]
     jobs = "j0 (class 0) 9 s, j1 (class 0) 8 s, j2 (class 1) 7 s, j3 (class 1) 6 s, 16 more"
-    assert f"waits       at h1 ingress for: {jobs}\n" in said
-    assert "shares      h1 ingress with: j4 (class 2) 5 s, j5 (class 2) 4 s\n" in said
+    assert f"waits       at h1 ingress, 30 s at most, for: {jobs}\n" in said
+    assert "shares      h1 ingress, which delays it by 9 s at most, with: j4 (class 2) 5 s, j5 (class 2) 4 s\n" in said
     assert said.count("h1 ingress") == 3, "nothing is said of a port without others"
 
 
@@ -176,7 +177,8 @@ def test_a_job_that_agents_have_found_is_shown_with_its_launcher(run: Any, yard:
 def test_explain(run: Any) -> None:
     status, out, _ = run("explain", "a")
     assert status == 0
-    assert "h1 ingress, 0.008 s an iteration" in out
+    assert "h1 ingress, 8 ms an iteration" in out
+    assert "enforced    no: no switch has connected\n" in out
     status, out, err = run("explain", "nobody")
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
@@ -189,6 +191,16 @@ def test_explain_as_it_would_be(run: Any) -> None:
     assert status == 0
     assert out.startswith("applied     no: as it would be with policy fair and weight 2 and target 0.5\n")
     assert "policy      fair\n" in out and "target      0.5\n" in out
+    assert "enforced" not in out, "nothing of it is to be enforced"
+    assert "\nas it is    weight 1: it waits 0 s at most: nobody is before it or beside it. Served after " in out
+    assert "\nwith        weight 2, target 0.5, policy fair: no difference: it waits 0 s at most: nobody is " in out
+    assert "\nto do       write weight: ... and target: ... into the job's file" in out
+    status, out, err = run("explain", "a", "--weights", "2,4")
+    assert [line.split()[1:3] for line in out.splitlines() if line.startswith("with ")] == [
+        ["weight", "2:"],
+        ["weight", "4:"],
+    ]
+    assert "\npolicy      fifo\n" in out, "all else is as it is now"
     status, out, err = run("explain", "a", "--weight", "-1")
     assert (status, out) == (2, "")
     assert "weight: '-1' is no number" in err
@@ -246,10 +258,20 @@ def test_something_else_on_the_port(run: Any) -> None:
 def test_check_config(run: Any, tmp_path: Path) -> None:
     good = tmp_path / "good.yaml"
     good.write_text("policy: fair\napi: {token: never-shown-anywhere}\n")
-    assert run("check-config", str(good))[0] == 0
+    status, out, _ = run("check-config", str(good))
+    assert status == 0 and "enforce" in out and "up to 4000 rules for the flows of jobs at a switch" in out
     _, out, _ = run("check-config", "--json", str(good))
     assert json.loads(out)["policy"] == "fair"
     assert "never-shown" not in out
+    costly = tmp_path / "costly.yaml"
+    costly.write_text("dscp: dcb\n")
+    status, out, _ = run("check-config", str(costly))
+    assert status == 0 and "all settings are right" in out and "\ndscp " in out
+    assert "serves these classes alike: 1 and 2, 3 and 4" in out
+    _, out, err = run("check-config", "--json", str(costly))
+    assert json.loads(out)["dscp"]["classes"] == [59, 47, 43, 39, 35, 19, 11]
+    assert err.startswith("enforce: switches: they speak OpenFlow 1.3")
+    assert "\ndscp: a network that looks at the precedence alone" in err
     bad = tmp_path / "bad.yaml"
     bad.write_text("policy: fair\nperod: 3\n")
     status, out, err = run("check-config", str(bad))

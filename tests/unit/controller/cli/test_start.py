@@ -16,7 +16,7 @@ from controller.cli.ordering import order_options
 from controller.ordering.classes import Assign
 
 SLOW = {"scipy", "numba", "numpy", "torch", "ryu", "networkx", "matplotlib", "eventlet", "mininet", "pydantic"}
-COMMANDS = ["jobs", "plan", "explain", "probe", "order", "check-config", "controller"]
+COMMANDS = ["jobs", "plan", "explain", "probe", "order", "check-config", "switch-config", "controller"]
 COMMANDS += sorted(entry.name for entry in entry_points(group=GROUP))
 NOBODY = "http://127.0.0.1:1"
 LOADED = """

@@ -52,7 +52,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, assign, audit, classes,"),
         ("api:\n  prot: 3\n", ":2: api.prot: unknown key; did you mean port?"),
         ("hosts:\n- name: h1\n  adress: 1.2.3.4\n", ":3: hosts[0].adress: unknown key; did you mean address?"),
-        ("hosts:\n- name: h1\n", ":2: hosts[0].address: is missing"),
+        ("hosts:\n- name: h1\n", ":2: hosts[0]: h1 has no address; set address, addresses or interfaces"),
         ("period_seconds: fast\n", ":1: period_seconds: is the text 'fast'; it should be a valid number"),
         ("hosts: [1]\n", ":1: hosts[0]: is the number 1; it should be a mapping"),
         ("period_seconds: .nan\n", ":1: period_seconds: is the number nan; it should be a finite number"),
@@ -61,7 +61,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("classes: true\n", "is the truth value true; it should be a valid integer"),
         ("probe: 1\n", ":1: probe: is the number 1"),
         ("assign: best\n", ":1: assign: is the text 'best'; it should be 'layered' or 'top'"),
-        ("mode: magic\n", ":1: mode: is the text 'magic'; it should be 'classified' or 'marked'"),
+        ("mode: magic\n", ":1: mode: is the text 'magic'; it should be 'classified', 'marked' or 'dscp'"),
         ("policy: fair\nclasses: 3\npolicy: fifo\n", ":3: policy: given twice, first in line 1"),
         ("policy: fif\n", ":1: policy: unknown policy 'fif'; there are: beamer, crux, fair, fifo,"),
         ("policy: fifo\npolicy_options: {x: 1}\n", ":2: policy_options: policy fifo has no option x; it has none"),
@@ -76,9 +76,26 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("api: {tls_certificate: /nowhere/c}\n", "/nowhere/c cannot be read"),
         ("hosts: [{name: a, address: 1.1.1.1}, {name: a, address: 1.1.1.2}]\n", "a and a have the same name"),
         ("hosts: [{name: a, address: 1.1.1.1}, {name: b, address: 1.1.1.1}]\n", "b and a have the same address"),
-        ("hosts: [{name: a, address: fe80::1}]\n", "is no IPv4 address; it is written like 10.0.0.1"),
+        ("hosts: [{name: a, address: fe80::1}]\n", "fe80::1 is valid on one link alone"),
         ("hosts: [{name: a, address: 1.1.1.1, port: 3}]\n", "a port needs its switch"),
         ("hosts: [{name: a, address: 1.1.1.1, switch: s1}]\n", "'s1' is no datapath id"),
+        ("control_traffic: {ports: [{switch: s1, port: 3}]}\n", "'s1' is no datapath id"),
+        (
+            "control_traffic: {ports: [{switch: 1, port: 3}, {switch: 1, port: 3}]}\n",
+            "port 3 of switch 0x1 is named twice",
+        ),
+        ("control_traffic: {share: 2}\n", ":1: control_traffic.share: is the number 2; it should be less than"),
+        (
+            "hosts: [{name: a, address: 1.1.1.1, switch: 1, port: 3}]\nuntrusted_hosts: [a]\n"
+            "control_traffic: {ports: [{switch: 1, port: 3}]}\n",
+            ":3: control_traffic: port 3 of switch 0x1 is that of a, and untrusted_hosts names a",
+        ),
+        (
+            "hosts: [{name: a, interfaces: [{name: e0, address: 1.1.1.1, switch: 1, port: 3},"
+            " {name: e1, address: 1.1.2.1, switch: 2, port: 3}]}]\nuntrusted_hosts: [a]\n"
+            "control_traffic: {ports: [{switch: 2, port: 3}]}\n",
+            ":3: control_traffic: port 3 of switch 0x2 is that of a/e1, and untrusted_hosts names a",
+        ),
         ("untrusted_hosts: [h9]\n", ":1: untrusted_hosts: unknown host 'h9'"),
         ("a: [1\n", "this is no valid YAML"),
         ("- 1\n", ":1: the file holds a list; it must hold settings"),

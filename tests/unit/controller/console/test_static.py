@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 from controller.console import PAGE, find_files
 from controller.console.static import CHARTS, HEADERS, StaticFile, charts_file, static_files, takes_gzip
+from tests.support.paths import ROOT
 
 
 def test_files_are_found_by_their_names_and_no_others(tmp_path: Path) -> None:
@@ -27,6 +29,14 @@ def test_the_package_has_a_page_and_scripts_and_all_its_files_have_a_type() -> N
     assert b'data-source="live"' in files[PAGE].content
     assert any(name.endswith(".js") for name in files if name != CHARTS)
     assert all(file.media_type for file in files.values())
+
+
+def test_all_files_are_shipped_in_the_package() -> None:
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    patterns = settings["options.package_data"]["controller.console"].split()
+    folder = ROOT / "controller" / "console"
+    assert {path for pattern in patterns for path in folder.glob(pattern)} == set(find_files().values())
 
 
 def test_the_charts_library_is_found_without_being_loaded() -> None:

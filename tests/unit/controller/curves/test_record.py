@@ -80,7 +80,7 @@ def test_jpas_orders_by_a_record_as_by_a_tuple() -> None:
     for recorded, told in (*moments, *moments[::-9]):
         ours, theirs = policy.order(recorded, None), policy.order(told, None)
         assert [f"{job} told" for (job,) in ours.bands] == [job for (job,) in theirs.bands]
-        assert [*ours.reasons.values()] == [*theirs.reasons.values()]
+        assert [*ours.reasons.values()] == [each.replace(" told", "") for each in theirs.reasons.values()]
     as_tuples = _snapshot({name: tuple(its) for name, its in shown.items()})
     assert policy.order(as_tuples, None).reasons == policy.order(moments[-1][0], None).reasons
     assert shown["a"] == _reports(*range(1, last + 1))

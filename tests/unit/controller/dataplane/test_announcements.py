@@ -12,7 +12,8 @@ from controller.dataplane import openflow
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import Settings
 from controller.model import Snapshot, Switch
-from controller.rules.compiler import Rule, compile_rules
+from controller.rules.compiler import compile_rules
+from controller.rules.rule import Rule
 from controller.wire.announcement import ETH_LLDP, Announcement, frame_of
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane.dataplane_world import HOSTS, connect, ready

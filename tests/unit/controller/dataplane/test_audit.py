@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from controller.dataplane.audit import ALL, COMPARED, MOST_PIPELINE, PIPELINE, Part, Repairs, in_words, parts
-from controller.dataplane.openflow import job_tag
-from controller.rules.compiler import Match, Rule, Table
+from controller.dataplane.audit import (
+    ALL,
+    COMPARED,
+    MOST_PIPELINE,
+    PIPELINE,
+    Part,
+    Repairs,
+    agrees,
+    by_tag,
+    in_words,
+    parts,
+)
+from controller.dataplane.openflow import HeldRule, job_tag
+from controller.pieces import whole
+from controller.rules.rule import PIECE, Match, Rule, Table
 
 
 def covers(part: Part, tag: int) -> bool:
@@ -59,7 +73,7 @@ def test_what_was_put_right_is_one_sentence() -> None:
         Rule(1, Table.CLASSIFY, 2, Match()),
     ]
     assert in_words(rules, 1, gate=True) == (
-        "3 rules that had been deleted or changed were put back (2 in table 1, 1 in table 2); "
+        "3 rules that had been deleted or changed were put back (2 in table 1, 1 in table 6); "
         "1 rule with Trainyard's cookie that Trainyard had not made was deleted; "
         "the gate had been deleted or changed and was opened again"
     )
@@ -76,3 +90,18 @@ def test_a_repair_is_said_at_once_and_those_of_the_minute_after_it_in_one_line()
     assert repairs.due(161.0) is None
     assert repairs.problem(166.0) is None
     assert repairs.count == 6
+
+
+def test_rules_are_sorted_by_their_jobs_in_pieces_and_a_part_agrees_with_what_was_read() -> None:
+    jobs = [None, *(f"job-{i}" for i in range(200))]
+    held = [Rule(1, Table.PAIRS, 1, Match(tcp_dst=port), job=jobs[port % len(jobs)]) for port in range(4 * PIECE)]
+    assert len(list(by_tag(held, {}))) == 4, "others may go on meanwhile"
+    sorted_rules = whole(by_tag(held, {}))
+    assert {tag: len(rules) for tag, rules in sorted_rules.items()} == Counter(job_tag(rule.job) for rule in held)
+    part = Part(job_tag("job-7") & 0xFF, 0xFF)
+    answers = [HeldRule(rule, job_tag(rule.job), 4, 1, None) for rule in held if covers(part, job_tag(rule.job))]
+    assert agrees(part, sorted_rules, answers)
+    assert not agrees(part, sorted_rules, answers[1:]), "one is missing"
+    assert agrees(part, sorted_rules, answers[1:], {answers[0].rule.key}), "it was changed since the switch was asked"
+    assert not agrees(part, sorted_rules, answers[2:], {answers[0].rule.key}), "another one is missing, too"
+    assert not agrees(PIPELINE, sorted_rules, answers), "these are others"

@@ -9,10 +9,12 @@ import pytest
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from controller.code_points import CLASS_SELECTORS, POOL_2, CodePoints, code_points
 from controller.dataplane import openflow
 from controller.dataplane.plane import Dataplane
-from controller.model import CLASS_DSCP, Switch
-from controller.rules.compiler import Match, Normal, Output, Rule, SetClass, SetDscp, Table
+from controller.model import Switch
+from controller.pieces import whole
+from controller.rules.rule import Match, Normal, Output, Rule, SetClass, SetDscp, Table
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane.dataplane_world import (
     connect,
@@ -22,7 +24,7 @@ from tests.support.controller.dataplane.dataplane_world import (
     rules_for,
     wanted_rules,
 )
-from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath, as_read
 
 
 @pytest.fixture
@@ -48,9 +50,11 @@ def test_rules_survive_the_way_to_a_switch_and_back() -> None:
     plain = frozenset(item.rule for item in read if item.rule is not None)
     assert len(plain) == len(rules)
     assert {rule.job for rule in plain} == {None}
-    tags = {item.rule.key: item.tag for item in read if item.rule is not None}
-    assert openflow.label(plain, tags, rules) == rules
-    assert openflow.label(plain, tags, []) == plain
+    found, tags = whole(openflow.rules_and_tags(read))
+    assert found == plain
+    assert tags == {item.rule.key: item.tag for item in read if item.rule is not None and item.tag}
+    assert whole(openflow.label(plain, tags, rules)) == rules
+    assert whole(openflow.label(plain, tags, [])) == plain
 
 
 def test_a_cookie_names_owner_epoch_and_job() -> None:
@@ -132,7 +136,8 @@ def test_a_full_table_leaves_what_was_there(plane: Dataplane, bundles: bool, ato
 
 def test_rules_of_others_are_left_alone(plane: Dataplane) -> None:
     switch = FakeDatapath(1, plane.deliver)
-    foreign = openflow.add(switch, Rule(1, Table.CLASSIFY, 7, Match(tcp_dst=9), goto=Table.FORWARD), 0)
+    foreign = as_read(switch, openflow.add(switch, Rule(1, Table.CLASSIFY, 7, Match(tcp_dst=9), goto=Table.FORWARD), 0))
+    foreign.xid = None
     foreign.cookie = 0xBEEF
     switch.send_msg(foreign)
     plane.connected(switch)
@@ -144,7 +149,8 @@ def test_rules_of_others_are_left_alone(plane: Dataplane) -> None:
 
 def test_a_rule_of_ours_that_no_version_makes_is_deleted(plane: Dataplane) -> None:
     switch = FakeDatapath(1, plane.deliver)
-    strange = openflow.add(switch, Rule(1, Table.CLASSIFY, 7, Match(tcp_dst=9), goto=Table.FORWARD), 0)
+    strange = as_read(switch, openflow.add(switch, Rule(1, Table.CLASSIFY, 7, Match(tcp_dst=9), goto=Table.FORWARD), 0))
+    strange.xid = None
     strange.idle_timeout = 9
     strange.match = switch.ofproto_parser.OFPMatch(vlan_vid=3)
     switch.send_msg(strange)
@@ -269,8 +275,11 @@ def test_bytes_are_counted_by_class(plane: Dataplane) -> None:
     assert set(counted.values()) == {600}
 
 
-def test_probe_packets_carry_the_dscp_of_their_queue(plane: Dataplane) -> None:
+@pytest.mark.parametrize("points", [POOL_2, code_points(CLASS_SELECTORS.classes, None, other=1)])
+def test_probe_packets_carry_the_dscp_of_their_queue(points: CodePoints) -> None:
+    plane = make_plane(code_points=points)
     switch = connect(plane)
     ready(plane)
     sent = {(m.actions[0].queue_id, m.data[15] >> 2) for m in switch.messages if m.msg_type == ofp.OFPT_PACKET_OUT}
-    assert sent == {(0, 0), *((k + 1, dscp) for k, dscp in enumerate(CLASS_DSCP))}
+    assert sent == {(0, points.other), *((k + 1, dscp) for k, dscp in enumerate(points.classes))}
+    plane.close()

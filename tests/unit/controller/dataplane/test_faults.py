@@ -11,10 +11,11 @@ import pytest
 from ryu.lib import hub
 
 from controller.dataplane import openflow
-from controller.dataplane.channel import PARTS_AT_ONCE, Channel, in_turns
+from controller.dataplane.channel import PARTS_AT_ONCE, SENT_AT_ONCE, Channel, in_turns
 from controller.dataplane.queues import ovsdb, probe
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, State
+from controller.rules.rule import Match, Rule, Table
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane.dataplane_world import (
     connect,
@@ -129,6 +130,27 @@ def test_a_refusal_that_is_repeated_counts_once() -> None:
     switch.deliver = channel.deliver
     added = [openflow.add(switch, rule, 0) for rule in sorted(rules_for({"a": 0}), key=repr)[:2]]
     assert [refusal.index for refusal in channel.settle(added)] == [0, 1]
+
+
+@pytest.mark.parametrize("count", [0, 1, SENT_AT_ONCE - 1, SENT_AT_ONCE, 2 * SENT_AT_ONCE + 1])
+def test_a_change_goes_to_the_switch_in_pieces_and_each_refusal_names_its_message(count: int) -> None:
+    class Counting(FakeDatapath):
+        pieces = 0
+
+        def send_msg(self, message: Any) -> bool:
+            self.pieces += 1
+            return super().send_msg(message)
+
+    refused = {0, 1, SENT_AT_ONCE - 1, SENT_AT_ONCE, 2 * SENT_AT_ONCE}
+    switch = Counting(1, print, Behaviour(refuses=lambda message: message.priority in refused))
+    channel = Channel(switch, answer_seconds=5.0)
+    switch.deliver = channel.deliver
+    rules = (Rule(1, Table.PAIRS, number, Match(), goto=Table.FORWARD) for number in range(count))
+    refusals, xids = channel.settle_many((openflow.add(switch, rule, 0) for rule in rules), count)
+    assert [refusal.index for refusal in refusals] == sorted(number for number in refused if number < count)
+    assert len(xids) == count
+    assert [message.priority for message in switch.flow_mods()] == list(range(count))
+    assert switch.pieces == count // SENT_AT_ONCE + 1
 
 
 def test_who_hands_on_what_switches_tell_does_not_wait_for_a_refused_ones_end() -> None:

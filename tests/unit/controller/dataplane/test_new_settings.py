@@ -17,8 +17,9 @@ from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, select
 from controller.dataplane.values import Settings
 from controller.model import Snapshot
-from controller.rules.compiler import Rule, compile_rules
+from controller.rules.compiler import compile_rules
 from controller.rules.fabric import Link
+from controller.rules.rule import Rule
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane.dataplane_world import (
     HOSTS,
@@ -266,7 +267,7 @@ def test_other_untrusted_ports_are_told_and_only_the_rules_that_differ_are_sent(
     world.switch.messages.clear()
     world.change(untrusted=frozenset({(1, 1)}))
     wait_until(lambda: world.news, sleep=hub.sleep)
-    assert world.news == [f"switch {1:016x} has other inner or trusted ports"]
+    assert world.news == [f"switch {1:016x} has other inner, trusted or control ports"]
     assert plane.switches()[0].trusted_ports == {2}
     after = plan()
     assert before != after

@@ -15,7 +15,8 @@ from controller.access.certificates.authority import utc_now
 from controller.access.certificates.contexts import Certificates, TlsContext
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.openflow.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.tls.tls_yard import TlsYard

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.declared.job_flows import Claims, wider
+from controller.declared.claims import Claims
+from controller.declared.job_flows import wider
 from controller.declared.owners import Owners
 from controller.wire import JobSpec
 from tests.support.controller.registry.registry_world import World
@@ -17,15 +18,20 @@ PORT = st.integers(1, 3)
 FLOW = st.tuples(HOST, HOST, st.none() | PORT, st.none() | PORT).filter(
     lambda flow: flow[0] != flow[1] and flow[2:] != (None, None)
 )
-SPEC = st.tuples(st.lists(st.tuples(HOST, PORT), max_size=2, unique=True), st.lists(FLOW, max_size=3))
+PROTOCOL = st.sampled_from(["tcp", "udp"])
+SPEC = st.tuples(
+    st.lists(st.tuples(HOST, PORT, PROTOCOL), max_size=2, unique=True), st.lists(st.tuples(FLOW, PROTOCOL), max_size=3)
+)
 
 
 def claims_of(drawn: Any) -> tuple[JobSpec, Claims]:
     ends, flows = drawn
     spec = JobSpec.model_validate(
         {
-            "tasks": [{"role": "ps", "host": host, "port": port} for host, port in ends],
-            "flows": [{"src": s, "dst": d, "src_port": sp, "dst_port": dp} for s, d, sp, dp in flows],
+            "tasks": [{"role": "ps", "host": host, "port": port, "protocol": p} for host, port, p in ends],
+            "flows": [
+                {"src": s, "dst": d, "src_port": sp, "dst_port": dp, "protocol": p} for (s, d, sp, dp), p in flows
+            ],
         }
     )
     return spec, Claims.of(spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ import pytest
 from pydantic import AfterValidator, AwareDatetime, Field, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
+from controller import wire
 from controller.documents.faults import _PATTERNS, described, in_lines, kind_of, wanted
 from controller.documents.mapping_file import ConfigError
 from controller.model import Role
@@ -143,15 +145,18 @@ def test_every_fault_that_the_library_knows_ends_in_words_of_ours() -> None:
         assert not {"Input", "tuple", "Tuple", "dictionary", "validation,"} & set(words.split()), words
 
 
+def patterns_of(schema: Any) -> Iterator[str]:
+    """Yields the regular expressions of a JSON schema."""
+    if isinstance(schema, dict) and isinstance(schema.get("pattern"), str):
+        yield schema["pattern"]
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from patterns_of(part)
+
+
 def test_regular_expressions_of_the_wire_have_words() -> None:
-    patterns = {NAME_PATTERN, PRINTABLE_PATTERN}
-    patterns |= {
-        part.pattern
-        for field in Options.model_fields.values()
-        for part in getattr(field.annotation, "__metadata__", ())
-        if getattr(part, "pattern", None)
-    }
-    assert patterns <= set(_PATTERNS)
+    messages = [one for one in vars(wire).values() if isinstance(one, type) and issubclass(one, Message)]
+    patterns = {pattern for model in (*messages, Options) for pattern in patterns_of(model.model_json_schema())}
+    assert {NAME_PATTERN, PRINTABLE_PATTERN} < patterns <= set(_PATTERNS)
     with pytest.raises(ValidationError) as refused:
         Options(interface="no such name")
     assert (

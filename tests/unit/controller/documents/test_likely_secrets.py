@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import secrets
 import uuid
 
@@ -22,13 +24,33 @@ from controller.documents.likely_secrets import HIDDEN, without_secrets
         "Zm9vYmFyYmF6cXV4+Zm9vYg==",
         "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl",
         "correctHorseBatteryStaple",
+        "trainyard_wTTBu3L1-YB6N_cw0B6No-AP1M41L7Oa",
+        "wTTBu3L1-YB6N_cw0B6No-AP1M41L7Oa",
     ],
+    # Named, because two workers must collect the same tests, and these values differ from run to run.
+    ids=["token", "half a token", "hex", "upper hex", "uuid", "base64", "jwt", "words", "dashes", "no prefix"],
 )
 def test_what_looks_random_is_hidden_wherever_it_stands(secret: str) -> None:
-    for sentence in ("is the text {!r}; it should be right", "unknown host '{}', there are: h1", "{}.role: wrong"):
+    for sentence in (
+        "is the text {!r}; it should be right",
+        "unknown host '{}', there are: h1",
+        "{}.role: wrong",
+        "api.{}: unknown key",
+    ):
         shown = without_secrets(sentence.format(secret))
         assert secret[10:20] not in shown
         assert HIDDEN in shown
+
+
+def test_no_token_of_many_is_shown_where_it_is_a_key() -> None:
+    for token in (new_token() for _ in range(2000)):
+        assert HIDDEN in without_secrets(f"api.{token}: unknown key; there are: host, port")
+
+
+def test_few_random_texts_without_a_prefix_are_shown() -> None:
+    source = random.Random(7)
+    texts = [base64.urlsafe_b64encode(source.randbytes(24)).decode() for _ in range(10_000)]
+    assert sum(HIDDEN not in without_secrets(f"api.{text}: unknown key") for text in texts) <= 10
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ class World:
 
     def announce(self, name: str, site: Site, *, mac: str | None = None, secret: str | None = None) -> Enrolment | None:
         known = self.enrolments.find(name)
-        return self.enrolments.locate(secret or known.announcement, mac or str(known.request.mac), site, LISTED)
+        moves = self.enrolments.locate(secret or known.announcement, mac or str(known.request.mac), site, LISTED)
+        return moves[0].host if moves else None
 
     def commit(self) -> None:
         assert self.store.write(in_steps(self.store.dequeue_in_steps())) is None
@@ -79,21 +80,21 @@ def test_a_host_that_waits_takes_no_part(world: World) -> None:
 def test_an_approved_host_takes_part_with_what_it_has_told(world: World) -> None:
     world.ask("h7", request())
     world.approve("h7")
-    assert world.enrolments.hosts(LISTED) == {"h7": Host("h7", 25e9, 25e9, "10.0.0.7")}
+    assert world.enrolments.hosts(LISTED) == {"h7": Host("h7", 25e9, 25e9, "10.0.0.7", mac="02:00:00:00:00:07")}
     assert world.enrolments.host_of_token(request().token_sha256) == "h7"
 
 
 def test_the_operators_word_goes_before_the_hosts(world: World) -> None:
     world.ask("h7", request())
     decided = world.approve("h7", address="10.0.1.7", egress_bps=10e9, switch=2, port=4)
-    assert decided.host() == Host("h7", 25e9, 10e9, "10.0.1.7", 2, 4)
+    assert decided.hosts()[0] == Host("h7", 25e9, 10e9, "10.0.1.7", 2, 4, mac="02:00:00:00:00:07")
     assert (decided.decided_by, decided.found_by) == ("ann", "operator")
     assert decided.addresses == ("10.0.1.7", "10.0.0.7")
 
 
 def test_a_rate_that_nobody_has_told_is_shown_as_such(world: World) -> None:
     asked = world.ask("h7", request(egress_bps=None, ingress_bps=None))
-    assert (asked.host().egress_bps, asked.is_rate_known) == (1e9, False)
+    assert (asked.hosts()[0].egress_bps, asked.is_rate_known) == (1e9, False)
     assert world.approve("h7", ingress_bps=1e10, egress_bps=1e10).is_rate_known
 
 
@@ -214,8 +215,8 @@ def test_a_host_is_where_it_has_announced_itself(world: World) -> None:
     assert found is not None
     assert (found.site, found.found_by) == (Site(2, 5), "announcement")
     assert not world.enrolments.are_looked_for
-    assert world.announce("h7", Site(2, 6)) is None
-    assert world.approve("h7").host() == Host("h7", 25e9, 25e9, "10.0.0.7", 2, 5)
+    assert world.announce("h7", Site(2, 5)) is None, "that is no news"
+    assert world.approve("h7").hosts()[0] == Host("h7", 25e9, 25e9, "10.0.0.7", 2, 5, mac="02:00:00:00:00:07")
 
 
 @pytest.mark.parametrize("forged", [{"secret": "0" * 32}, {"mac": "02:00:00:00:00:99"}])
@@ -234,6 +235,96 @@ def test_the_port_of_another_is_not_taken(world: World, site: Site) -> None:
     assert f"where it cannot be: {site} is that of" in world.enrolments.problems(world.enrolments.find("h7"), LISTED)[0]
     with pytest.raises(Conflict, match="is that of"):
         world.approve("h7", switch=site.switch, port=site.port)
+
+
+def placed(world: World, **sites: Site) -> None:
+    """Approved hosts that have announced themselves at these ports."""
+    for name, site in sites.items():
+        world.enrolments.ask(name, request(int(name[1:])), FROM, LISTED, Bounds(999, 999))
+        world.announce(name, site)
+        world.approve(name)
+
+
+def sites(world: World) -> dict[str, Site | None]:
+    return {host.name: host.site for host in world.enrolments}
+
+
+def test_a_host_with_another_cable_is_followed(world: World) -> None:
+    placed(world, h7=Site(2, 5))
+    known = world.enrolments.find("h7")
+    moves = world.enrolments.locate(known.announcement, str(known.request.mac), Site(3, 1), LISTED)
+    assert [(move.host.name, move.before, move.host.site) for move in moves] == [("h7", Site(2, 5), Site(3, 1))]
+    assert world.enrolments.hosts(LISTED)["h7"].switch_port == 1
+    assert world.enrolments.misplaced == []
+    placed(world, h8=Site(2, 5))
+    assert sites(world)["h8"] == Site(2, 5), "the port that it has left is free"
+
+
+def test_a_port_that_an_operator_has_said_stays_and_the_operator_is_told(world: World) -> None:
+    placed(world, h7=Site(2, 5))
+    world.approve("h7", switch=2, port=6)
+    assert world.announce("h7", Site(3, 1)) is None
+    assert sites(world) == {"h7": Site(2, 6)}
+    assert world.enrolments.misplaced == ["h7"]
+    (problem,) = world.enrolments.problems(world.enrolments.find("h7"), LISTED)
+    assert "it has announced itself at port 1 of switch 0000000000000003, and an operator has said port 6" in problem
+    world.approve("h7", switch=3, port=1)
+    assert (sites(world), world.enrolments.misplaced) == ({"h7": Site(3, 1)}, [])
+    world.announce("h7", Site(2, 6))
+    world.announce("h7", Site(3, 1))
+    assert world.enrolments.misplaced == [], "it is back where it should be"
+
+
+@pytest.mark.parametrize("order", ["h7 h8 h9", "h9 h8 h7", "h8 h7 h9"])
+def test_hosts_that_have_changed_places_are_all_followed(world: World, order: str) -> None:
+    placed(world, h7=Site(2, 1), h8=Site(2, 2), h9=Site(2, 3))
+    new = {"h7": Site(2, 2), "h8": Site(2, 3), "h9": Site(2, 1)}
+    for name in order.split():
+        world.announce(name, new[name])
+    assert sites(world) == new
+    assert world.enrolments.misplaced == []
+
+
+def test_a_whole_rack_that_was_shifted_by_a_port_is_followed(world: World) -> None:
+    names = [f"h{number}" for number in range(2, 200)]
+    placed(world, **{name: Site(2, 10 + number) for number, name in enumerate(names)})
+    for number, name in enumerate(names):
+        world.announce(name, Site(2, 11 + number))
+    assert [site.port for site in sites(world).values() if site is not None] == sorted(
+        (11 + number for number in range(len(names))), key=lambda port: f"h{port - 9}"
+    )
+    assert world.enrolments.misplaced == []
+
+
+def test_a_host_that_has_not_left_its_port_keeps_it(world: World) -> None:
+    placed(world, h7=Site(2, 1), h8=Site(2, 2))
+    assert world.announce("h7", Site(2, 2)) is None
+    assert sites(world) == {"h7": Site(2, 1), "h8": Site(2, 2)}
+    assert world.enrolments.misplaced == ["h7"]
+    assert "where it cannot be: port 2 of switch 0000000000000002 is that of h8" in " ".join(
+        world.enrolments.problems(world.enrolments.find("h7"), LISTED)
+    )
+    world.enrolments.remove("h7")
+    assert world.enrolments.misplaced == []
+
+
+def test_a_refused_host_is_nowhere(world: World) -> None:
+    world.ask("h7", request())
+    world.enrolments.decide("h7", REFUSED, "ann", LISTED)
+    assert world.announce("h7", Site(2, 5)) is None
+    assert world.enrolments.find("h7").site is None
+
+
+def test_who_waits_longest_is_known(world: World) -> None:
+    assert world.enrolments.longest_wait == 0.0
+    for number, name in enumerate(("h7", "h8"), 7):
+        world.ask(name, request(number))
+        world.now += 100.0
+    assert world.enrolments.longest_wait == 200.0
+    world.approve("h7")
+    assert world.enrolments.longest_wait == 100.0
+    world.now = 0.0
+    assert world.enrolments.longest_wait == 0.0, "the clock was set back"
 
 
 def test_where_the_controller_finds_the_paths_a_host_without_port_is_not_approved(world: World) -> None:

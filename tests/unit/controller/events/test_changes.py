@@ -64,7 +64,11 @@ def test_jobs_change_by_their_class_or_their_predictions() -> None:
 
 
 def test_predictions_as_data() -> None:
-    assert targets_data([SOON]) == {"t90": {"metric": 0.9, "iteration": 70.0, "low": 60.0, "high": 80.0}}
+    assert targets_data([SOON]) == {
+        "t90": {"metric": 0.9, "iteration": 70.0, "low": 60.0, "high": 80.0, "reached": False}
+    }
+    (reached,) = targets_data([SOON._replace(is_reached=True)]).values()
+    assert reached["reached"]
 
 
 def test_what_comes_changes_and_goes() -> None:

@@ -98,5 +98,22 @@ def test_a_clock_that_was_set_back_leaves_no_hour_without_samples() -> None:
     assert history.port_bps("p")["0"] == 8.0
 
 
+def test_what_a_port_receives_is_a_rate_since_the_sample_before() -> None:
+    history = History()
+    history.sample(1000.0, {}, {}, {"p": 100, "q": 7})
+    assert history.received_bps("p") is None, "one count is no rate"
+    history.sample(1005.0, {}, {}, {"p": 1100})
+    assert (history.received_bps("p"), history.received_bps("q")) == (1000 * 8 / SAMPLE_SECONDS, None)
+    history.sample(1020.0, {}, {}, {"p": 4100, "q": 8})
+    assert history.received_bps("p") == 3000 * 8 / 15, "two samples are missing"
+    assert history.received_bps("q") is None
+    history.sample(1025.0, {}, {}, {"p": 50})
+    assert history.received_bps("p") == 50 * 8 / SAMPLE_SECONDS, "its switch counts from 0 again"
+    history.sample(1000.0, {}, {}, {"p": 90})
+    assert history.received_bps("p") is None, "the clock was set back"
+    history.sample(1005.0, {}, {})
+    assert history.received_bps("p") is None, "it is not counted any more"
+
+
 def test_numbers_as_json() -> None:
     assert texts([1.0, math.nan, 0.1, 123456789.0, 1e30]) == "[1,null,0.1,1.234568e+08,1e+30]"

@@ -70,7 +70,7 @@ def test_jobs_that_share_only_a_link_between_switches_are_kept_apart_there(rate_
             yard.registry.put_job(job, JobSpec.model_validate(spec), time.monotonic())
         wait_until(lambda: len(yard.loop.classes) == 2, sleep=eventlet.sleep)
         assert yard.loop.classes == classes
-        dry, _ = yard.loop.dry_run(Fifo())
+        dry, _ = yard.loop.planning.dry_run(Fifo())
         assert dry.classes == classes
     finally:
         yard.stop()
@@ -106,6 +106,30 @@ def test_only_what_came_by_a_report_is_a_sample_of_report_to_rule(yard: Yard) ->
     wait_until(lambda: yard.plans() > plans, sleep=eventlet.sleep)
     assert samples() == (1, 6)
     assert yard.metrics.report_to_plan.latency().count == 7
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (10, None),
+        (8, "hosts with jobs need 10 rules at a switch beside 0 for flows, table_budget is 8: "
+            "traffic between hosts of different jobs is other traffic"),
+        (6, "hosts that share jobs need 7 rules at a switch beside 0 for flows, table_budget is 6: "
+            "what their jobs send in other ways than TCP is other traffic"),
+    ],
+)  # fmt: skip
+def test_hosts_for_which_switches_have_no_room_are_said(
+    budget: int, said: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    yard = Yard(mode="marked", table_budget=budget).start()
+    try:
+        yard.put("a", 5000, "h1")
+        yard.put("b", 5000, "h3")
+        wait_until(lambda: {"a", "b"} <= yard.loop.classes.keys(), sleep=eventlet.sleep)
+        assert yard.loop.planning.left_out == said
+        assert (said in caplog.messages) is (said is not None)
+    finally:
+        yard.stop()
 
 
 def test_the_period_plans_and_renews_by_itself() -> None:
@@ -189,7 +213,7 @@ def test_a_dry_run_applies_nothing(yard: Yard) -> None:
     wait_until(lambda: len(yard.network.held) == 2, sleep=eventlet.sleep)
     applied = len(yard.network.applied)
     yard.loop.settings.change(Settings(policy="fair"))
-    plan, _ = yard.loop.dry_run(Fifo())
+    plan, _ = yard.loop.planning.dry_run(Fifo())
     assert plan.classes == {"a": 0, "b": 1}
     assert len(yard.network.applied) == applied
 

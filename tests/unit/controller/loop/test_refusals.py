@@ -17,7 +17,7 @@ from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
-from controller.rules.compiler import Rule
+from controller.rules.rule import Rule
 from controller.wire import Settings
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.yard import Yard
@@ -115,7 +115,7 @@ def test_no_two_plans_are_made_at_once(yard: Yard) -> None:
     policy = Alone()
     yard.loop.settings.policy = policy
     yard.put("a", 5000)
-    asked = [eventlet.spawn(yard.loop.dry_run, policy) for _ in range(3)]
+    asked = [eventlet.spawn(yard.loop.planning.dry_run, policy) for _ in range(3)]
     wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     for thread in asked:
         thread.wait()
@@ -125,10 +125,10 @@ def test_no_two_plans_are_made_at_once(yard: Yard) -> None:
 def test_a_plan_that_nobody_waits_for_any_more_is_ended_before_the_next(yard: Yard) -> None:
     policy = Alone()
     yard.put("a", 5000)
-    turned_out = eventlet.spawn(yard.loop.dry_run, policy)
+    turned_out = eventlet.spawn(yard.loop.planning.dry_run, policy)
     wait_until(lambda: policy.at_work == 1, sleep=eventlet.sleep)
     turned_out.kill()
-    assert yard.loop.dry_run(policy)[0].classes == {"a": 0}
+    assert yard.loop.planning.dry_run(policy)[0].classes == {"a": 0}
     assert policy.most == 1
 
 
@@ -170,7 +170,7 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
         plan_again(yard)
     assert [plan[0] for plan in plans] == ["b", "c", "a", "b"], "not the same job each time"
     assert yard.loop.plan is in_force
-    assert yard.loop.dry_run(Turns())[0].ordering.bands[0] == ("c",), "what comes next, if it is asked now"
+    assert yard.loop.planning.dry_run(Turns())[0].ordering.bands[0] == ("c",), "what comes next, if it is asked now"
     yard.stop()
     after = Yard(tmp_path / "j.db")
     after.loop.settings.policy = Turns()

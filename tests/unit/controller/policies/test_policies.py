@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,6 +19,7 @@ from controller.policies.fifo import Fifo
 from controller.policies.fifo_lm import FifoLm
 from controller.policies.las import Las
 from controller.policies.parts.epoch_fit import fitting
+from controller.policies.parts.stages import rungs_to_come
 from controller.policies.registry import PolicyError, available, make
 from controller.policies.sebf import Sebf
 from controller.policies.sincronia import Sincronia
@@ -248,6 +250,54 @@ def test_beamer_takes_a_job_without_a_stage_as_a_stage_and_the_snapshots_stages_
     assert ids(Beamer().order(staged, None)) == ["x", "y"]
 
 
+def test_beamer_counts_the_rungs_that_a_study_has_still_to_come() -> None:
+    # One trial of a last rung has more left than the three of a rung after which one of them goes on.
+    last = job("last", 1.0, stage="a.b0.r1", iterations_left=7.0, iterations_total=9.0)
+    three = [job(f"t{n}", 1.0, stage="b.b0.r0", iterations_left=2.0, iterations_total=3.0) for n in range(3)]
+    assert ids(Beamer(horizon="stage").order(snapshot(last, *three), None))[0] == "t0"
+    ordering = Beamer().order(snapshot(last, *three), None)
+    assert ids(ordering)[0] == "last"
+    assert "6 s left at its busiest port, 15 s with the 1 rung to come" in ordering.reasons["t0"]
+    assert "to come" not in ordering.reasons["last"]
+    assert ids(Beamer(eta=4.0).order(snapshot(last, *three), None))[0] == "t0", "of three none goes on"
+
+
+def test_beamer_believes_a_tuner_that_tells_how_many_rungs_are_left() -> None:
+    last = job("last", 1.0, stage="a.b0.r1", iterations_left=7.0, iterations_total=9.0)
+    three = [job(f"t{n}", 1.0, stage="b.b0.r0", iterations_left=2.0, iterations_total=3.0) for n in range(3)]
+    told = [replace(trial, rungs_left=0) for trial in three]
+    assert ids(Beamer().order(snapshot(last, *told), None))[0] == "t0"
+    told = [three[0], replace(three[1], rungs_left=2), three[2]]
+    assert "24 s with the 2 rungs to come" in Beamer().order(snapshot(last, *told), None).reasons["t0"]
+    alone = replace(last, stage=None, rungs_left=3)
+    assert "to come" not in Beamer().order(snapshot(alone), None).reasons["last"], "it is in no stage"
+
+
+def test_beamer_remembers_what_a_rung_began_with() -> None:
+    policy = Beamer()
+    trials = [job(f"t{n}", 1.0, stage="b.b0.r0", iterations_total=3.0) for n in range(9)]
+    first = policy.order(snapshot(*trials, job("other", 1.0)), None)
+    assert first.memory == {"trials:b.b0.r0": 9.0, "load:b.b0.r0": 9.0}
+    late = policy.order(snapshot(trials[0]), first)
+    assert "1 s left at its busiest port, 55 s with the 2 rungs to come" in late.reasons["t0"]
+    assert late.memory == first.memory
+    assert policy.order(snapshot(job("other", 1.0)), late).memory == {}, "a stage that is over is forgotten"
+    assert Beamer(horizon="stage").order(snapshot(*trials), None).memory == {}
+
+
+def test_beamer_without_stages_serves_the_least_left_first_and_on_ties_as_the_jobs_come() -> None:
+    jobs = (job("long", 3.0), job("first", 1.0), job("second", 1.0))
+    assert ids(Beamer().order(snapshot(*jobs), None)) == ["first", "second", "long"]
+    assert Beamer().order(snapshot(), None).bands == ()
+
+
+@pytest.mark.parametrize(
+    ("trials", "rungs"), [(0, 0), (1, 0), (2, 0), (3, 1), (8, 1), (9, 2), (27, 3), (81, 4), (243, 5)]
+)
+def test_one_trial_in_eta_goes_on_each_time(trials, rungs) -> None:
+    assert rungs_to_come(trials, 3.0) == rungs
+
+
 # Crux ----------------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +325,8 @@ def test_crux_counts_the_workers_that_compute() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
+        ("beamer", {"horizon": "rung"}, "horizon: 'rung'; it must be one of stage, study"),
+        ("beamer", {"eta": 1}, "eta: 1; it must be a number from 1.5 to 1000"),
         ("fifo-lm", {"percentile": 101}, "percentile: 101; it must be a number from 0 to 100"),
         ("fifo-lm", {"heavy_bytes": -1}, "heavy_bytes: -1"),
         ("sincronia", {"online": "yes"}, "online: 'yes'; it must be true or false"),

@@ -37,3 +37,16 @@ def test_a_declared_target_comes_last() -> None:
 
 def test_a_job_without_a_fit_has_none() -> None:
     assert order(2).predictions == {}
+
+
+def test_a_target_is_reached_or_expected_and_the_reason_says_the_same() -> None:
+    for done in range(5, 100, 3):
+        ordering = order(done)
+        t90, t95 = ordering.predictions["a"]
+        assert t90.is_reached >= t95.is_reached
+        assert t95.is_reached is ("it is past 95 % of convergence" in ordering.reasons["a"]), done
+        for each in (t90, t95):
+            assert each.iteration <= done if each.is_reached else each.iteration >= done
+            assert each.low <= each.iteration <= each.high
+    assert t95.is_reached
+    assert order(80, target=0.5).predictions["a"][-1].is_reached

@@ -11,11 +11,14 @@ import pytest
 import requests
 
 from controller.config.config import Config
+from controller.config.values import socket_name
 from controller.dataplane.values import Settings
 from controller.process.startup import StartError, control_endpoints, dataplane_settings, free_port
 from controller.rules.compiler import Endpoint
 from evaluation.bench.support.waiting import wait_until
 
+OPENFLOW_HELLO = b"\x04\x00"
+"""The version (1.3) and the type of the message with which a connection begins."""
 HOST = {"name": "h1", "address": "10.0.0.1", "switch": 1, "port": 3, "ingress_bps": 5e7}
 
 
@@ -41,6 +44,12 @@ def test_untrusted_hosts_are_known_by_their_ports() -> None:
     assert settings_of(hosts=[HOST], untrusted_hosts=["h1"]).untrusted == {(1, 3)}
 
 
+def test_ports_of_control_traffic_reach_the_dataplane() -> None:
+    made = settings_of(control_traffic={"ports": [{"switch": "0000000000000002", "port": 9}], "share": 0.05})
+    assert (made.control_ports, made.control_share) == ({(2, 9)}, 0.05)
+    assert (settings_of().control_ports, settings_of().control_share) == (frozenset(), 0.01)
+
+
 def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None:
     assert control_endpoints(config()) == ()
     reachable = config(api={"host": "10.0.0.9", "token": "0123456789"}, openflow={"host": "10.0.0.9", "insecure": True})
@@ -59,6 +68,16 @@ def test_what_listens_everywhere_is_known_by_the_addresses_that_are_given() -> N
     one = {"openflow": {"host": "10.0.0.9", "port": 6653, "insecure": True}}
     assert control_endpoints(config(**one, control_addresses=["10.0.0.9"])) == (Endpoint("10.0.0.9", 6653),)
     assert control_endpoints(config(control_addresses=["10.0.0.9"])) == (), "loopback reaches nobody"
+
+
+def test_the_controllers_own_sockets_may_have_ipv6_addresses() -> None:
+    one = {"openflow": {"host": "fd00:0::9", "port": 6653, "insecure": True}}
+    assert control_endpoints(config(**one)) == (Endpoint("fd00::9", 6653),)
+    everywhere = {"openflow": {"host": "::", "port": 6653, "insecure": True}}
+    assert control_endpoints(config(**everywhere)) == ()
+    given = config(**everywhere, control_addresses=["FD00::9", "10.0.0.9"])
+    assert control_endpoints(given) == (Endpoint("fd00::9", 6653), Endpoint("10.0.0.9", 6653))
+    assert control_endpoints(config(openflow={"host": "fe80::9%eth0", "insecure": True})) == ()
 
 
 def test_a_port_that_is_taken_is_named() -> None:
@@ -91,26 +110,32 @@ def test_wrong_settings_are_one_line_and_status_2(tmp_path: Path) -> None:
     assert "Traceback" not in out
 
 
-def answers(process: subprocess.Popen[str], port: int) -> bool:
+def answers(process: subprocess.Popen[str], url: str) -> bool:
     """Whether the API answers yet; a controller that has ended will not."""
     assert process.poll() is None, process.communicate()[0]
     try:
-        return requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).ok
+        return requests.get(f"{url}/healthz", timeout=5).ok
     except requests.ConnectionError:
         return False
 
 
-def test_it_starts_answers_and_ends_cleanly(tmp_path: Path) -> None:
-    port = free_port("the API", "127.0.0.1", 0)
-    with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as process:
-        wait_until(lambda: answers(process, port), 60, what="the controller's first answer")
-        assert requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 503
-        with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as second:
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_it_starts_answers_and_ends_cleanly(tmp_path: Path, host: str) -> None:
+    port, openflow = free_port("the API", host, 0), free_port("OpenFlow", host, 0)
+    url = f"http://{socket_name(host, port)}"
+    settings = f'api: {{host: "{host}", port: {port}}}\nopenflow: {{host: "{host}", port: {openflow}}}\n'
+    with start(tmp_path, settings) as process:
+        wait_until(lambda: answers(process, url), 60, what="the controller's first answer")
+        assert requests.get(f"{url}/readyz", timeout=5).status_code == 503
+        with socket.create_connection((host, openflow), 20) as switch:
+            assert switch.recv(2) == OPENFLOW_HELLO
+        with start(tmp_path, settings) as second:
             assert second.wait(60) == 1
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "Traceback" not in out
+    assert f"the API listens on {url}\n" in out
 
 
 WAYS = {"ryu-manager": ["controller.app"], "trainyard": ["controller"]}

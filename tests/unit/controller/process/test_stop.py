@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.process.stop_load import lost, writers
+from tests.support.loopback import has_been_read
 from tests.support.paths import SUPPORT
 
 APPS = SUPPORT / "controller" / "process"
@@ -56,6 +56,10 @@ class Peer:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self._socket.sendall("\r\n".join([*lines, "", ""]).encode() + text[:most])
         return text[most:] if most is not None else b""
+
+    def has_been_read(self) -> bool:
+        """Returns whether the controller has read what was sent."""
+        return has_been_read(self._socket)
 
     def send_rest(self, rest: bytes) -> None:
         self._socket.sendall(rest)
@@ -104,7 +108,7 @@ def test_a_stop_answers_who_is_inside_and_refuses_all_others(tmp_path: Path) -> 
         tag = idle.answer()[1]["etag"]
         waiting.send("GET", "/v1/hosts/h1/plan?wait=60", If_None_Match=tag)
         rest = slow.send("PUT", "/v1/jobs/late", spec(5000), most=20)
-        time.sleep(0.2)
+        wait_until(lambda: waiting.has_been_read() and slow.has_been_read())
         assert controller.process is not None
         controller.process.send_signal(signal.SIGTERM)
         status, headers, _ = waiting.answer()
@@ -126,7 +130,7 @@ def test_a_stop_answers_who_is_inside_and_refuses_all_others(tmp_path: Path) -> 
 def test_a_peer_that_hangs_holds_up_no_stop_and_is_refused(tmp_path: Path) -> None:
     with running(tmp_path) as controller, Peer(controller) as hanging:
         hanging.send("PUT", "/v1/jobs/never", spec(5000), most=20)
-        time.sleep(0.2)
+        wait_until(hanging.has_been_read)
         assert controller.end(signal.SIGTERM) == 0
         assert hanging.answer()[0] == 503
         assert "requests have taken over 2.5 s and are refused" in controller.log()
@@ -136,7 +140,7 @@ def test_a_peer_that_hangs_holds_up_no_stop_and_is_refused(tmp_path: Path) -> No
 def test_a_second_signal_ends_a_stop_at_once(tmp_path: Path) -> None:
     with running(tmp_path) as controller, Peer(controller) as hanging:
         hanging.send("PUT", "/v1/jobs/never", spec(5001), most=20)
-        time.sleep(0.2)
+        wait_until(hanging.has_been_read)
         assert controller.process is not None
         controller.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refused(controller))

@@ -15,7 +15,7 @@ import pytest
 
 from controller.process import watchdog
 from controller.process.sd_notify import Notifier
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT, SUPPORT
 

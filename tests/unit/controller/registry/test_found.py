@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from controller.journal.store import Store
 from controller.pieces import Steps
+from controller.registry.agents.leases import HANDOVER_SECONDS
 from controller.registry.job.record import JobRecord
 from controller.registry.job.traffic import FoundTraffic
-from controller.registry.leases import HANDOVER_SECONDS
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.uplink.backlog import Backlog, Batch
 from tests.support.controller.registry.registry_world import HOSTS, World, progress

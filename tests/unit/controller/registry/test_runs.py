@@ -10,7 +10,7 @@ import pytest
 
 from controller.journal.store import Store
 from controller.refusals import Conflict, NotFound
-from controller.registry.host_clock import HostClock
+from controller.registry.agents.clock import HostClock
 from controller.registry.registry import Change
 from controller.wire import HostReport, StageSpec
 from tests.support.controller.registry.registry_world import HOSTS, World, job_spec, progress
@@ -48,7 +48,7 @@ def test_an_end_that_was_kept_while_the_controller_was_away_ends_its_own_run_onl
     # The other host tells of the first run's end only now, and stamps the batch now.
     answer = world.tell("h2", jobs=[{"job": "a", "sent_bytes": 9e9, "ended": True, "as_of": ended_at}])
     assert "the end is from before this run" in answer.refused[0].reason
-    assert (job(world).ended_at, job(world).sent) == (None, {})
+    assert (job(world).ended_at, job(world).sent.by_host) == (None, {})
     world.tell("h2", jobs=[{"job": "a", "ended": True, "as_of": world.clock.now - 5}])
     assert job(world).ended_at == world.clock.now - 5
 
@@ -63,7 +63,7 @@ def test_a_job_that_was_removed_and_put_again_is_another_run(world: World) -> No
     late = {"job": "a", "points": [at(world.clock.now - 15)], "sent_bytes": 5e9, "ended": True}
     answer = world.tell(jobs=[late], sent_at=world.clock.now - 15)
     assert len(answer.refused) == 2
-    assert (job(world).history.points(), job(world).sent, job(world).ended_at) == ((), {}, None)
+    assert (job(world).history.points(), job(world).sent.by_host, job(world).ended_at) == ((), {}, None)
     assert job(world).run == 2
 
 

@@ -59,6 +59,21 @@ def test_a_declaration_crosses_processes_with_its_target() -> None:
         assert (there.target, there.metric) == (here.target, here.metric) == (spec.target, here.metric)
 
 
+def test_the_rungs_that_a_tuner_tells_come_to_the_policies(world: World) -> None:
+    for left in (3, 0, None):
+        spec = job_spec(stage="s.r1", rungs_left=left)
+        world.put(stage="s.r1", rungs_left=left)
+        there = whole(Declared.from_frames(iter(list(Declared.of(spec).frames()))))
+        assert (there.stage, there.rungs_left) == ("s.r1", left)
+        assert world.snapshot().jobs[0].rungs_left == left
+
+
+@pytest.mark.parametrize("rungs", [-1, 101, 1.5, "2", True])
+def test_rungs_are_a_small_whole_number(rungs: Any) -> None:
+    with pytest.raises(ValidationError):
+        job_spec(stage="s.r1", rungs_left=rungs)
+
+
 def test_a_run_that_has_diverged_stays_so_until_the_next_one(world: World) -> None:
     world.put()
     world.tell(jobs=[progress("a", (1, 0.1))])

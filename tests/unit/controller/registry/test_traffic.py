@@ -173,6 +173,29 @@ def test_what_a_job_declares_is_kept_and_a_disagreement_is_said_once(
     assert caplog.text.count("it declares") == 1
 
 
+def test_of_a_job_in_epochs_the_demand_of_an_epoch_counts(world: World) -> None:
+    """What it declares is of an iteration, and tells how many an epoch has."""
+    world.put(tasks=TASKS, unit="epoch", compute_seconds=0.5, demand=[{"src": "h1", "dst": "h2", "bytes": 1e5}])
+    (before,) = world.snapshot().jobs
+    assert (before.demand[0].bytes, before.compute_seconds) == (1e5, 0.5), "nothing else is known yet"
+    told(world, 60, 4e6)
+    (job,) = world.snapshot().jobs
+    assert job.demand[0].bytes == pytest.approx(4e6, rel=0.01)
+    assert job.compute_seconds == pytest.approx(20.0)
+    state = world.registry.job_state("a")
+    assert (state.iterations_of_epoch, state.problems) == (40, ())
+
+
+def test_progress_in_another_unit_begins_anew(world: World) -> None:
+    world.put(tasks=TASKS)
+    told(world, 40, 1e6)
+    assert world.snapshot().jobs[0].demand
+    world.put(tasks=TASKS, unit="epoch")
+    (job,) = world.snapshot().jobs
+    assert (job.progress, job.demand) == ((), ())
+    assert world.registry.job_state("a").iterations_done == 0
+
+
 def test_found_connections_and_the_measured_demand_outlive_a_restart(tmp_path: Path) -> None:
     world = World()
     store = Store(tmp_path / "journal.sqlite")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.declared.batch import Batch
 from controller.pieces import whole
-from controller.registry.job.record import MAX_UNREAD_HOSTS
+from controller.registry.job.problems import MAX_UNREAD_HOSTS
 from controller.wire import HostReport, JobReport, JobState
 from tests.support.controller.registry.registry_world import World, progress
 

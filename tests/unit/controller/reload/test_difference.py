@@ -85,3 +85,14 @@ def test_databases_of_switches_are_one_value_that_needs_a_restart(tmp_path: Path
     assert change.needs_restart
     (other,) = changes(config(), config(journal=str(tmp_path / "journal")))
     assert (other.field, other.before, other.needs_restart) == ("journal", None, True)
+
+
+def test_who_enforces_needs_a_restart_and_both_names_of_the_identity_are_compared_by_what_they_say() -> None:
+    found = changes(config(), config(enforce=["hosts"]))
+    assert found == (Change("enforce", ["switches", "hosts"], ["hosts"]),)
+    assert all(change.needs_restart for change in found)
+    assert changes(config(enforce=["host", "switch"]), config(enforce=["switches", "hosts"])) == ()
+    assert changes(config(mode="marked"), config(identity="classes")) == ()
+    found = changes(config(mode="classified"), config(identity="dscp"))
+    assert {change.field for change in found} == {"identity", "mode"}
+    assert all(change.needs_restart for change in found)

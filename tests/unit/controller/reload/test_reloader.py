@@ -156,6 +156,66 @@ def test_a_change_that_fits_only_to_what_needs_a_restart_is_refused(path: Path) 
     assert yard.current.config.floors.job_class == 0.01
 
 
+WHO = "enforce: [switches]\nmode: marked\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "waiting"),
+    [
+        ("enforce: [hosts]\n", {"enforce", "identity", "mode"}),
+        ("enforce: [switch]\nidentity: flows\n", {"identity", "mode"}),
+        ("identity: classes\n", {"enforce"}),
+        ("enforce: []\nidentity: classes\n", {"enforce"}),
+        ("enforce: [switches]\nidentity: dscp\n", {"identity", "mode"}),
+        ("", {"enforce", "identity", "mode"}),
+    ],
+)
+def test_who_enforces_waits_for_a_restart_whatever_it_is_called(path: Path, text: str, waiting: set[str]) -> None:
+    write(path, FIRST + WHO)
+    yard = Yard(path)
+    before = yard.current.config.enforcement
+    write(path, FIRST.replace("fifo", "las") + text)
+    answer = yard.reloader.run("reload")
+    assert {change.field for change in answer.waiting} == waiting
+    assert yard.current.config.enforcement == before
+    assert yard.current.config.policy == "las"
+
+
+PRESET = {"dscp.preset", "dscp.classes", "dscp.acknowledgements"}
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "waiting"),
+    [
+        ("dscp: {preset: class-selectors, jobs: [3, 7]}\n", {"dscp.jobs"}, set()),
+        ("dscp: {preset: dcb, jobs: [3, 7]}\n", {"dscp.jobs"}, PRESET),
+        ("dscp: dcb\n", set(), PRESET),
+        ("", set(), PRESET),
+        ("dscp: class-selectors\n", set(), set()),
+    ],
+)
+def test_only_the_dscps_of_jobs_change_at_once(path: Path, text: str, changed: set[str], waiting: set[str]) -> None:
+    write(path, FIRST + "dscp: class-selectors\n")
+    yard = Yard(path)
+    write(path, FIRST + text)
+    answer = yard.reloader.run("reload")
+    assert {change.field for change in answer.changed} == changed
+    assert {change.field for change in answer.waiting} == waiting
+    dscp = yard.current.config.dscp
+    assert (dscp.preset, dscp.classes[0], dscp.acknowledgements) == ("class-selectors", 56, None)
+    assert dscp.jobs == ((3, 7) if changed else None)
+
+
+@pytest.mark.parametrize("text", ["identity: flows\nmode: marked\n", "enforce: [hosts]\nidentity: dscp\n"])
+def test_a_file_that_says_two_things_of_who_enforces_changes_nothing(path: Path, text: str) -> None:
+    yard = Yard(path)
+    before = yard.current.config
+    write(path, FIRST.replace("fifo", "las") + text)
+    with pytest.raises(ConfigError):
+        yard.reloader.run("reload")
+    assert yard.current.config is before
+
+
 def test_without_a_file_there_is_nothing_to_reload() -> None:
     with pytest.raises(NoFileError, match="TRAINYARD_CONFIG"):
         Yard(None).reloader.run("ann")

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OWN_DSCP, Flow, Host, Job, Snapshot, Switch
-from controller.rules.compiler import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
+from controller.code_points import POOL_2
+from controller.model import MAX_CLASSES, Flow, Host, Job, Snapshot, Switch
+from controller.rules.compiler import compile_rules
 from controller.rules.fabric import Fabric, Link, as_links, inner_ports, pick
+from controller.rules.pipeline import Endpoint
+from controller.rules.rule import Match, Rule, SetClass, Table, difference
 from tests.support.controller.dataplane.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
 
 # Two leaves (1, 2) and two spines (11, 12): hosts h1..h4 on leaf 1, h5..h8 on leaf 2.
@@ -34,7 +37,7 @@ def snapshot(
     *jobs: Job, switches: tuple[Switch, ...] = (Switch(1),), attached: bool = True, classes: int = 7
 ) -> Snapshot:
     hosts = {f"h{n}": host(n, attached=attached) for n in range(1, 9)}
-    return Snapshot(now=0.0, hosts=hosts, jobs=jobs, switches=switches, classes=classes)
+    return Snapshot(now=0.0, hosts=hosts, jobs=jobs, switches=switches, classes=classes, has_places=False)
 
 
 def one_switch(shot: Snapshot, classes: dict[str, int], mode: str = "classified", *, gate: bool = True) -> FakeSwitch:
@@ -53,7 +56,7 @@ def packet(src: int, dst: int, dst_port: int, *, src_port: int = 40000, dscp: in
 def test_a_jobs_packet_gets_its_class_and_its_dscp() -> None:
     switch = one_switch(snapshot(job("a", (1, 2, 5000))), {"a": 3})
     verdict = switch.receive(packet(1, 2, 5000), 1)
-    assert (verdict.service_class, verdict.packet.ip_dscp, verdict.normal) == (3, CLASS_DSCP[3], True)
+    assert (verdict.service_class, verdict.packet.ip_dscp, verdict.normal) == (3, POOL_2.classes[3], True)
 
 
 def test_other_traffic_is_in_no_class_and_keeps_a_dscp_that_is_not_ours() -> None:
@@ -66,10 +69,10 @@ def test_other_traffic_is_in_no_class_and_keeps_a_dscp_that_is_not_ours() -> Non
 
 def test_a_dscp_that_no_rule_gave_is_cleared() -> None:
     switch = one_switch(snapshot(job("a", (1, 2, 5000))), {"a": 0})
-    for dscp in OWN_DSCP:
+    for dscp in POOL_2.owned:
         verdict = switch.receive(packet(1, 2, 9999, dscp=dscp), 1)
         assert (verdict.service_class, verdict.packet.ip_dscp) == (None, 0)
-        assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).packet.ip_dscp == CLASS_DSCP[0]
+        assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).packet.ip_dscp == POOL_2.classes[0]
 
 
 def test_arp_and_the_controllers_own_traffic_are_served_first() -> None:
@@ -83,7 +86,7 @@ def test_arp_and_the_controllers_own_traffic_are_served_first() -> None:
 
 def test_without_the_gate_everything_is_forwarded_and_nothing_is_classified() -> None:
     switch = one_switch(snapshot(job("a", (1, 2, 5000))), {"a": 0}, gate=False)
-    for item in (packet(1, 2, 5000, dscp=CLASS_DSCP[2]), packet(1, 2, 1), arp("10.0.0.2")):
+    for item in (packet(1, 2, 5000, dscp=POOL_2.classes[2]), packet(1, 2, 1), arp("10.0.0.2")):
         verdict = switch.receive(item, 1)
         assert (verdict.service_class, verdict.packet, verdict.normal) == (None, item, True)
 
@@ -134,9 +137,10 @@ def test_marked_mode_costs_a_rule_a_class_whatever_the_jobs() -> None:
     jobs = [job(f"j{i}", (1, 2, 5000 + i)) for i in range(100)]
     many = compile_rules(snapshot(*jobs), {j.id: i % 7 for i, j in enumerate(jobs)}, mode="marked", forwarding="normal")
     assert few == many
-    assert sum(rule.match.ip_dscp is not None for rule in many) == MAX_CLASSES + 1
+    by_dscp = [rule for rule in many if rule.table is Table.CLASSIFY and rule.match.ip_dscp is not None]
+    assert len(by_dscp) == 2 * (MAX_CLASSES + 1), "for IPv4 and IPv6"
     switch = FakeSwitch(1, many)
-    for k, dscp in [*enumerate(CLASS_DSCP), (0, ACKNOWLEDGEMENT_DSCP)]:
+    for k, dscp in [*enumerate(POOL_2.classes), (0, POOL_2.acknowledgements)]:
         verdict = switch.receive(packet(1, 2, 5000, dscp=dscp), 1)
         assert (verdict.service_class, verdict.packet.ip_dscp) == (k, dscp)
     assert switch.receive(packet(1, 2, 5000), 1).service_class is None
@@ -145,7 +149,7 @@ def test_marked_mode_costs_a_rule_a_class_whatever_the_jobs() -> None:
 def test_marked_mode_clears_the_dscp_of_a_port_that_is_not_trusted() -> None:
     switches = (Switch(1, inner_ports=frozenset({101}), trusted_ports=frozenset({1})),)
     switch = one_switch(snapshot(switches=switches), {}, "marked")
-    for k, dscp in [*enumerate(CLASS_DSCP), (0, ACKNOWLEDGEMENT_DSCP)]:
+    for k, dscp in [*enumerate(POOL_2.classes), (0, POOL_2.acknowledgements)]:
         for port in (1, 101):
             verdict = switch.receive(packet(1, 2, 5000, dscp=dscp), port)
             assert (verdict.service_class, verdict.packet.ip_dscp) == (k, dscp)
@@ -157,20 +161,20 @@ def test_marked_mode_clears_the_dscp_of_a_port_that_is_not_trusted() -> None:
 def test_acknowledgements_go_first_where_the_host_marks_them(attached: bool) -> None:
     shot = snapshot(job("a", (1, 2, 5000), (3, 2, 5000)), attached=attached)
     switch = one_switch(replace(shot, acknowledging=frozenset({"h1", "gone"})), {"a": 4})
-    believed = switch.receive(packet(1, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 1)
-    assert (believed.service_class, believed.packet.ip_dscp) == (0, ACKNOWLEDGEMENT_DSCP)
-    for dscp in CLASS_DSCP:
+    believed = switch.receive(packet(1, 2, 5000, dscp=POOL_2.acknowledgements), 1)
+    assert (believed.service_class, believed.packet.ip_dscp) == (0, POOL_2.acknowledgements)
+    for dscp in POOL_2.classes:
         assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).service_class == 4, "the host's plan may be outdated"
     # Nobody on the third host keeps programs from setting it.
-    verdict = switch.receive(packet(3, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 3)
-    assert (verdict.service_class, verdict.packet.ip_dscp) == (4, CLASS_DSCP[4])
+    verdict = switch.receive(packet(3, 2, 5000, dscp=POOL_2.acknowledgements), 3)
+    assert (verdict.service_class, verdict.packet.ip_dscp) == (4, POOL_2.classes[4])
 
 
 def test_acknowledgements_of_a_host_that_is_not_trusted_stay_with_their_job() -> None:
     switches = (Switch(1, trusted_ports=frozenset({2})),)
     shot = snapshot(job("a", (1, 3, 5000), (2, 3, 5000)), switches=switches)
     switch = one_switch(replace(shot, acknowledging=frozenset({"h1", "h2"})), {"a": 4})
-    verdicts = [switch.receive(packet(n, 3, 5000, dscp=ACKNOWLEDGEMENT_DSCP), n) for n in (1, 2)]
+    verdicts = [switch.receive(packet(n, 3, 5000, dscp=POOL_2.acknowledgements), n) for n in (1, 2)]
     assert [verdict.service_class for verdict in verdicts] == [4, 0]
 
 
@@ -178,7 +182,7 @@ def test_acknowledgements_of_a_host_that_is_not_trusted_stay_with_their_job() ->
 def test_acknowledgements_go_first_on_every_hop_of_a_fabric(mode: str) -> None:
     shot = snapshot(job("a", (1, 5, 5000)), switches=fabric_switches())
     network = fabric(replace(shot, acknowledging=frozenset({"h1"})), {"a": 2}, mode)
-    hops, left = network.send(packet(1, 5, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 1, 1)
+    hops, left = network.send(packet(1, 5, 5000, dscp=POOL_2.acknowledgements), 1, 1)
     assert left == (2, 5)
     assert [hop.verdict.service_class for hop in hops] == [0, 0, 0]
 
@@ -188,19 +192,19 @@ def test_a_class_is_kept_on_every_hop_of_a_fabric(mode: str) -> None:
     pairs = [(src, dst) for src in range(1, 9) for dst in range(1, 9) if src != dst]
     shot = snapshot(job("a", *((s, d, 5000) for s, d in pairs)), switches=fabric_switches())
     network = fabric(shot, {"a": 2}, mode)
-    sent = CLASS_DSCP[2] if mode == "marked" else 0
+    sent = POOL_2.classes[2] if mode == "marked" else 0
     for src, dst in pairs:
         hops, left = network.send(packet(src, dst, 5000, dscp=sent), 1 if src <= 4 else 2, src)
         assert left == (1 if dst <= 4 else 2, dst)
         assert [hop.verdict.service_class for hop in hops] == [2] * len(hops)
-        assert [hop.verdict.packet.ip_dscp for hop in hops] == [CLASS_DSCP[2]] * len(hops)
+        assert [hop.verdict.packet.ip_dscp for hop in hops] == [POOL_2.classes[2]] * len(hops)
         assert len(hops) == (1 if (src <= 4) == (dst <= 4) else 3)
 
 
 def test_a_fabric_believes_no_host_and_floods_nothing() -> None:
     shot = snapshot(switches=fabric_switches())
     network = fabric(shot, {})
-    hops, left = network.send(packet(1, 5, 7777, dscp=CLASS_DSCP[0]), 1, 1)
+    hops, left = network.send(packet(1, 5, 7777, dscp=POOL_2.classes[0]), 1, 1)
     assert left == (2, 5)
     assert {(hop.verdict.service_class, hop.verdict.packet.ip_dscp) for hop in hops} == {(None, 0)}
     hops, left = network.send(arp("10.0.0.6"), 1, 1)
@@ -272,7 +276,7 @@ def test_no_two_rules_share_a_place_and_every_packet_has_one_answer(
             }
             possible = {k for k in claims.values() if k is not None} or {None}
             assert verdict.service_class in possible
-            expected = 0 if verdict.service_class is None else CLASS_DSCP[verdict.service_class]
+            expected = 0 if verdict.service_class is None else POOL_2.classes[verdict.service_class]
             assert verdict.packet.ip_dscp == expected
 
 
@@ -317,7 +321,7 @@ def test_of_a_thousand_jobs_only_those_that_move_are_compiled_again() -> None:
         )
         for i in range(1000)
     )
-    shot = Snapshot(now=0.0, hosts=hosts, jobs=jobs, switches=tuple(Switch(n) for n in range(1, 21)))
+    shot = Snapshot(0.0, hosts, jobs, switches=tuple(Switch(n) for n in range(1, 21)), has_places=False)
     before, after = (
         compile_rules(
             shot,
@@ -337,7 +341,7 @@ def test_rules_that_are_remembered_are_those_of_the_class_the_claims_and_the_swi
     def compiled(classes: dict[str, int], order: tuple[str, ...] = ("a", "b")) -> frozenset[Rule]:
         flows = {job: (Flow(job, "h1", "h2", dst_port=port), Flow(job, "h1", "h2", dst_port=9)) for job, port in PORTS}
         jobs = tuple(Job(job, arrival=float(order.index(job)), flows=kept.setdefault(job, flows[job])) for job in order)
-        shot = Snapshot(now=0.0, hosts=TWO_HOSTS, jobs=jobs, switches=(Switch(1),))
+        shot = Snapshot(now=0.0, hosts=TWO_HOSTS, jobs=jobs, switches=(Switch(1),), has_places=False)
         return compile_rules(shot, classes, mode="classified", forwarding="normal")
 
     kept: dict[str, tuple[Flow, ...]] = {}

@@ -9,27 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.code_points import POOL_2
 from controller.config.config import Config, LinkEntry
 from controller.config.current import CurrentSettings
-from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
+from controller.declared.claimed_traffic import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.journal.store import Store
 from controller.loop.host_plans import HostPlans
-from controller.model import (
-    ACKNOWLEDGEMENT_DSCP,
-    CLASS_DSCP,
-    Demand,
-    Flow,
-    Host,
-    Job,
-    Listeners,
-    Snapshot,
-    Switch,
-)
+from controller.model import Demand, Flow, Host, Job, Listeners, Snapshot, Switch
 from controller.ordering.loads import port_numbers
 from controller.refusals import Conflict
-from controller.rules.compiler import Rule, compile_rules, difference
+from controller.rules.compiler import compile_rules
 from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
+from controller.rules.rule import Rule, difference
 from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
 from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
@@ -69,7 +61,7 @@ def as_pairs(job: Job) -> Job:
 
 
 def compiled(hosts: dict[str, Host], *jobs: Job, switches: tuple[Switch, ...] = SWITCHES) -> frozenset[Rule]:
-    shot = Snapshot(0.0, hosts, jobs, switches=switches)
+    shot = Snapshot(0.0, hosts, jobs, switches=switches, has_places=False)
     return compile_rules(shot, {job.id: k for k, job in enumerate(jobs)}, mode="classified", forwarding="normal")
 
 
@@ -86,7 +78,7 @@ def test_the_rules_of_a_job_grow_with_its_tasks_and_not_with_their_pairs(leaves:
         claimed = ClaimedTraffic.of(spec_of(tasks))
         job = Job("a", flows=tuple(Flow("a", *key) for key in claimed.flows), listeners=claimed.listeners)
         hosts, switches = hosts_of(tasks, leaves), tuple(Switch(n + 1) for n in range(leaves))
-        shot = Snapshot(0.0, hosts, (job,), switches=switches)
+        shot = Snapshot(0.0, hosts, (job,), switches=switches, has_places=False)
         all_marks = [mark for of_host in marks(shot, {"a": 0}).values() for mark in of_host]
         ports = {id(mark) for mark in all_marks if isinstance(mark, PortMarks)}
         assert len(ports) == 1, "all hosts share one object"
@@ -151,8 +143,10 @@ def test_ports_give_each_packet_among_the_jobs_hosts_the_class_that_pairs_do(
         listening("b", *(end for end in second if end not in first), among=tuple(range(6))),
     ]
     by_ports, by_pairs = compiled(hosts, *jobs), compiled(hosts, *map(as_pairs, jobs))
+    switches = {dpid: [FakeSwitch(dpid, rules) for rules in (by_ports, by_pairs)] for dpid in (1, 2)}
     marked = marks(Snapshot(0.0, hosts, tuple(jobs), switches=SWITCHES), {"a": 0, "b": 1})
     for src in range(6):
+        of_host = _each(marked.get(f"h{src}", ()))
         for dst in range(6):
             for sport in range(1, 4):
                 for dport in range(1, 4):
@@ -160,14 +154,17 @@ def test_ports_give_each_packet_among_the_jobs_hosts_the_class_that_pairs_do(
                         continue
                     sent = packet(hosts[f"h{src}"], hosts[f"h{dst}"], sport, dport)
                     for dpid in (1, 2) if places[src][0] is None else (places[src][0],):
-                        got, wanted = (FakeSwitch(dpid, rules).receive(sent, src + 1) for rules in (by_ports, by_pairs))
+                        got, wanted = (switch.receive(sent, src + 1) for switch in switches[dpid])
                         assert got.packet.ip_dscp == wanted.packet.ip_dscp
-                    assert _marked(marked.get(f"h{src}", ()), sent) == wanted.packet.ip_dscp
+                    assert _marked(of_host, sent) == wanted.packet.ip_dscp
 
 
-def _marked(of_host: tuple[FlowMark | PortMarks, ...], sent: Packet) -> int:
-    each = [mark for entry in of_host for mark in (entry.each() if isinstance(entry, PortMarks) else (entry,))]
-    for mark in each:
+def _each(of_host: tuple[FlowMark | PortMarks, ...]) -> list[FlowMark]:
+    return [mark for entry in of_host for mark in (entry.each() if isinstance(entry, PortMarks) else (entry,))]
+
+
+def _marked(of_host: list[FlowMark], sent: Packet) -> int:
+    for mark in of_host:
         if (
             mark.remote in (None, sent.ipv4_dst)
             and mark.local_port in (None, sent.tcp_src)
@@ -188,7 +185,7 @@ def test_a_host_that_is_none_of_the_jobs_rides_along_only_where_several_of_its_h
         sent = packet(host, target, 40_000, PORT)
         return FakeSwitch(host.switch or 0, rules).receive(sent, in_port or host.switch_port or 0).packet.ip_dscp
 
-    assert gets(3) == gets(6) == gets(1) == CLASS_DSCP[0]
+    assert gets(3) == gets(6) == gets(1) == POOL_2.classes[0]
     assert gets(4) == 0, "at the second switch one host alone may send, and is known by its port"
     assert gets(1, in_port=hosts["h4"].switch_port) == 0, "whatever address another one uses"
     assert gets(2) == 0, "at the third nobody may"
@@ -206,7 +203,7 @@ def test_no_host_passes_for_another_at_its_switch() -> None:
         ("h1", "h0", 80, 41_000, 0, 1),
         ("h2", "h3", PORT, 9, 0, 2),
         ("h3", "h2", 9, PORT, 0, 2),
-        ("h5", "h6", 1, 2, ACKNOWLEDGEMENT_DSCP, 0),
+        ("h5", "h6", 1, 2, POOL_2.acknowledgements, 0),
     ):
         sent = packet(hosts[src], hosts[dst], sport, dport, dscp)
         assert switch.receive(sent, hosts[src].switch_port or 0).service_class == service_class
@@ -273,7 +270,7 @@ def test_the_budget_counts_the_rules_that_there_are(leaves: int) -> None:
     switches = tuple(Switch(n + 1) for n in range(leaves))
     for spoil in ({}, {"h6": replace(hosts["h6"], switch=None, switch_port=None)}):
         job = listening("a", *((n, PORT + k) for n in (0, 1, 6) for k in range(3)), among=(0, 1, 2, 4, 6))
-        shot = Snapshot(0.0, hosts | spoil, (job,), switches=switches)
+        shot = Snapshot(0.0, hosts | spoil, (job,), switches=switches, has_places=False)
         rules = [rule for rule in compiled(hosts | spoil, job, switches=switches) if rule.job]
         most = max(sum(rule.switch == switch.dpid for rule in rules) for switch in switches)
         fitted = TableBudget(most).fit(shot, 0.0)

@@ -5,17 +5,18 @@ from dataclasses import asdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model import CLASS_DSCP, Flow, Host, Job, Snapshot, Switch
+from controller.code_points import POOL_2
+from controller.loop.host_plans import as_mark
+from controller.model import Flow, Host, Job, Listeners, Snapshot, Switch
 from controller.rules.compiler import compile_rules
 from controller.rules.marking import FlowMark, marks
-from controller.wire import Mark
 from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}") for n in range(1, 5)}
 
 
 def snapshot(*jobs: Job) -> Snapshot:
-    return Snapshot(0.0, HOSTS, jobs, switches=(Switch(1),))
+    return Snapshot(0.0, HOSTS, jobs, switches=(Switch(1),), has_places=False)
 
 
 def first_match(marked: tuple[FlowMark, ...], packet: Packet) -> int:
@@ -34,14 +35,35 @@ def test_each_host_marks_what_it_sends() -> None:
     flows = (Flow("a", "h1", "h2", dst_port=5000), Flow("a", "h2", "h1", src_port=5000))
     marked = marks(snapshot(Job("a", flows=flows)), {"a": 2})
     assert marked == {
-        "h1": (FlowMark("a", 2, CLASS_DSCP[2], None, "10.0.0.2", 5000),),
-        "h2": (FlowMark("a", 2, CLASS_DSCP[2], 5000, "10.0.0.1", None),),
+        "h1": (FlowMark("a", 2, POOL_2.classes[2], None, "10.0.0.2", 5000),),
+        "h2": (FlowMark("a", 2, POOL_2.classes[2], 5000, "10.0.0.1", None),),
     }
 
 
 def test_a_mark_is_one_on_the_wire() -> None:
-    (mark,) = marks(snapshot(Job("a", flows=(Flow("a", "h1", "h2", dst_port=5000),))), {"a": 0})["h1"]
-    assert Mark(**asdict(mark)).model_dump() == asdict(mark)
+    flows = (Flow("a", "h1", "h2", dst_port=5000), Flow("a", "h1", "h3", protocol="rocev2"))
+    tcp, udp = marks(snapshot(Job("a", flows=flows)), {"a": 0})["h1"]
+    assert as_mark(tcp).model_dump() | {"protocol": "tcp"} == asdict(tcp)
+    assert as_mark(udp).model_dump() == asdict(udp)
+
+
+def test_marks_of_jobs_that_have_not_changed_are_the_same_objects() -> None:
+    def job(name: str, port: int) -> Job:
+        ports = Listeners((("h3", port), ("h3", 7000)), ("h3", "h4"))
+        return Job(name, flows=(Flow(name, "h1", "h2", dst_port=port),), listeners=ports)
+
+    jobs = job("a", 5000), job("b", 6000)
+    before, after = marks(snapshot(*jobs), {"a": 0, "b": 1}), marks(snapshot(*jobs), {"a": 0, "b": 2})
+    assert before != after
+    kept = [mark for marked in before.values() for mark in marked if mark.job == "a"]
+    again = [mark for marked in after.values() for mark in marked if mark.job == "a"]
+    assert [*map(id, kept)] == [*map(id, again)]
+    back = marks(snapshot(*jobs), {"a": 0, "b": 1})
+    assert back == before
+    for first, second in zip(before.values(), back.values(), strict=True):
+        assert [*map(id, first)] == [*map(id, second)], "also those of a job that gets a port which another one has"
+    dscps = {mark.dscp for marked in marks(snapshot(*jobs), {"a": 3, "b": 1}).values() for mark in marked}
+    assert dscps == {POOL_2.classes[3], POOL_2.classes[1]}
 
 
 def test_a_job_without_a_class_is_not_marked() -> None:

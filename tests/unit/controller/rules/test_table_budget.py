@@ -8,9 +8,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model import CLASS_DSCP, OWN_DSCP, Flow, Host, Job, Snapshot, Switch
-from controller.rules.compiler import Table, compile_rules
+from controller.code_points import POOL_2
+from controller.model import Flow, Host, Job, Snapshot, Switch
+from controller.rules.compiler import compile_rules
 from controller.rules.marking import MAX_FOUND_MARKS, FlowMark, marks
+from controller.rules.rule import Table
 from controller.rules.table_budget import BACK_SECONDS, Step, TableBudget, by_pair, by_port
 from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 
@@ -26,7 +28,7 @@ def discovered(job: str, *flows: tuple[int, int, int | None, int | None], declar
 
 
 def snapshot(*jobs: Job) -> Snapshot:
-    return Snapshot(0.0, HOSTS, jobs, switches=(Switch(1),))
+    return Snapshot(0.0, HOSTS, jobs, switches=(Switch(1),), has_places=False)
 
 
 def many(job: str, count: int, *, src: int = 1, first: int = 40_000) -> Job:
@@ -83,7 +85,7 @@ def test_every_packet_of_a_connection_keeps_its_class(drawn: list[list[tuple[int
                 if any((src, dst, sport, dport) in others for others in drawn[:n] + drawn[n + 1 :]):
                     continue
                 packet = Packet(ipv4_src=f"10.0.0.{src}", ipv4_dst=f"10.0.0.{dst}", tcp_src=sport, tcp_dst=dport)
-                assert switch.receive(packet, src).packet.ip_dscp == CLASS_DSCP[n]
+                assert switch.receive(packet, src).packet.ip_dscp == POOL_2.classes[n]
 
 
 # The budget ----------------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def test_past_the_budget_pairs_then_marks_then_back_with_room_and_after_a_while(
     rules = compile_rules(fitted.snapshot, {"a": 0, "b": 1}, mode="classified", forwarding="normal")
     assert not [rule for rule in rules if rule.job is not None]
     read = [rule.match.ip_dscp for rule in rules if rule.table is Table.CLASSIFY and rule.match.ip_dscp is not None]
-    assert sorted(read) == sorted(OWN_DSCP)
+    assert sorted(read) == sorted(2 * POOL_2.owned), "for IPv4 and IPv6"
     few = snapshot(many("a", 9))
     assert budget.fit(few, 2.0).step is Step.MARKED, "not at once"
     assert budget.fit(few, 1.0 + BACK_SECONDS).step is Step.PAIRS, "nine of ten leaves no room to spare"
@@ -121,8 +123,8 @@ def test_a_port_that_is_not_trusted_cannot_mark_itself_up_past_the_budget_either
     fitted = TableBudget(10).fit(shot, 0.0)
     assert fitted.snapshot.degraded
     fake = FakeSwitch(1, compile_rules(fitted.snapshot, {"a": 0, "b": 1}, mode="classified", forwarding="normal"))
-    for src, gets in ((1, CLASS_DSCP[0]), (2, 0)):
-        packet = Packet(ipv4_src=f"10.0.0.{src}", ipv4_dst="10.0.0.3", tcp_src=1, tcp_dst=2, ip_dscp=CLASS_DSCP[0])
+    for src, gets in ((1, POOL_2.classes[0]), (2, 0)):
+        packet = Packet(ipv4_src=f"10.0.0.{src}", ipv4_dst="10.0.0.3", tcp_src=1, tcp_dst=2, ip_dscp=POOL_2.classes[0])
         assert fake.receive(packet, src).packet.ip_dscp == gets
 
 
@@ -162,8 +164,8 @@ def test_a_host_that_knows_a_jobs_sockets_marks_the_whole_job_and_its_peer_by_fl
     job = replace(discovered("a", (1, 2, 40_000, 5000), (2, 1, 5000, 40_000)), found_on=frozenset({"h1"}))
     marked = marks(snapshot(job), {"a": 2})
     assert marked == {
-        "h1": (FlowMark("a", 2, CLASS_DSCP[2], None, None, None),),
-        "h2": (FlowMark("a", 2, CLASS_DSCP[2], 5000, "10.0.0.1", 40_000),),
+        "h1": (FlowMark("a", 2, POOL_2.classes[2], None, None, None),),
+        "h2": (FlowMark("a", 2, POOL_2.classes[2], 5000, "10.0.0.1", 40_000),),
     }
 
 

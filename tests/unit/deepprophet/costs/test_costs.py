@@ -97,14 +97,14 @@ def test_same_shapes_err_together_and_others_do_not() -> None:
     same = Graph(tuple(operator() for _ in range(4)), (), (), 1, "float32")
     other = Graph(tuple(operator(size=n) for n in (8, 9, 10, 11)), (), (), 1, "float32")
     for one, half in ((same, 1.2), (other, 0.6)):
-        seconds, low, high = costing.total(costing.costs(one, known, {}), known.contexts[0])
+        seconds, low, high = costing.total(costing.costs(one, known, {}), known.contexts[0], one.times())
         assert seconds == 4.0
         assert (seconds - low, high - seconds) == (pytest.approx(half), pytest.approx(half))
 
 
 def test_whole_iterations_error_is_added() -> None:
     known = calibration(contexts=(context(low=0.8, high=1.3),))
-    seconds, low, high = costing.total(costing.costs(graph(), known, {}), known.contexts[0])
+    seconds, low, high = costing.total(costing.costs(graph(), known, {}), known.contexts[0], graph().times())
     assert (low / seconds, high / seconds) == (pytest.approx(0.8), pytest.approx(1.3))
 
 

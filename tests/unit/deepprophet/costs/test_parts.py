@@ -17,7 +17,7 @@ from deepprophet.costs.measured import Measurement
 from deepprophet.errors import InputError, UncalibratedError
 from deepprophet.graph import families
 from deepprophet.graph.graph import Graph, Parameter
-from deepprophet.graph.reuse import FAR_BYTES, NEAR_BYTES, Reuse, farness
+from deepprophet.graph.memory.reuse import FAR_BYTES, NEAR_BYTES, Reuse, farness
 from deepprophet.graph.spec import Call, TensorSpec, Word, parse, readable
 from deepprophet.predict.buckets import buckets
 from tests.support.prophet_world import MB, calibration, graph, key
@@ -84,6 +84,13 @@ def test_expanded_tensor_is_stored_once() -> None:
         ("aten.add_.Tensor", "elementwise"),
         ("aten._foreach_add_.List", "elementwise"),
         ("aten.cat.default", "copy"),
+        ("aten.histc.default", "reduce"),
+        ("aten.upsample_bilinear2d_backward.default", "resample-grad"),
+        ("aten.upsample_bilinear2d.default", "resample"),
+        ("aten._fft_r2c.default", "transform"),
+        ("aten.hardsigmoid.default", "elementwise"),
+        ("aten._weight_norm_interface.default", "function"),
+        ("aten.im2col.default", "copy"),
         ("mine.special.default", "other"),
     ],
 )
@@ -100,7 +107,8 @@ def convolution(kernel: int, groups: int = 1) -> Call:
 def test_convolutions_by_filter() -> None:
     assert families.family(convolution(1)) == "conv-point"
     assert families.family(convolution(3)) == "conv-spatial"
-    assert families.family(convolution(3, 8)) == "conv-grouped"
+    assert families.family(convolution(3, 4)) == "conv-grouped"
+    assert families.family(convolution(3, 8)) == "conv-depthwise"
 
 
 def test_work_of_a_convolution_and_of_its_backward() -> None:
@@ -112,6 +120,25 @@ def test_work_of_a_convolution_and_of_its_backward() -> None:
         back = Call("aten.convolution_backward.default", (*arguments, wanted), {})
         assert families.family(back) == "conv-grad-spatial"
         assert families.flops(back, []) == ways * once
+
+
+def test_work_of_a_convolution_that_spreads_its_input() -> None:
+    given, weight, out = tensor(2, 8, 10, 10), tensor(8, 16, 2, 2), tensor(2, 16, 20, 20)
+    rest = ([2, 2], [0, 0], [1, 1], True, [0, 0], 1)
+    once = 2 * 2 * 2 * 16 * given.elements
+    assert families.flops(Call("aten.convolution.default", (given, weight, None, *rest), {}), [out]) == once
+    back = Call("aten.convolution_backward.default", (out, given, weight, [16], *rest, [True, True, False]), {})
+    assert families.flops(back, []) == 2 * once
+
+
+def test_work_of_products_in_groups_is_that_of_their_rows() -> None:
+    rows, experts, offsets = tensor(64, 32), tensor(4, 32, 48), tensor(4, dtype="int32")
+    forward = Call("aten._grouped_mm.default", (rows, experts, offsets), {})
+    assert families.family(forward) == "grouped-matmul"
+    assert families.flops(forward, [tensor(64, 48)]) == 2 * 64 * 32 * 48
+    # The gradient of the experts adds up over the rows of each.
+    weights = Call("aten._grouped_mm.default", (tensor(32, 64), tensor(64, 48), offsets), {})
+    assert families.flops(weights, [experts]) == 2 * 64 * 32 * 48
 
 
 def test_work_of_products() -> None:
@@ -137,10 +164,10 @@ def test_views_move_nothing() -> None:
 
 def test_what_was_just_written_is_near_and_old_weights_are_far() -> None:
     reuse = Reuse()
-    reuse.note([(1, 1000)], [2], 1000.0)  # a weight, used once an iteration
-    reuse.note([(2, 1000)], [3], 1000.0)  # what was just made
-    reuse.note([(3, 1000), (2, 1000)], [4], 2.0 * FAR_BYTES)
-    reuse.note([(2, 500), (4, 500)], [5], 1000.0)
+    reuse.note([1], [1000], [2], 1000.0)  # a weight, used once an iteration
+    reuse.note([2], [1000], [3], 1000.0)  # what was just made
+    reuse.note([3, 2], [1000, 1000], [4], 2.0 * FAR_BYTES)
+    reuse.note([2, 4], [500, 500], [5], 1000.0)
     first, second, third, fourth = reuse.far_shares()
     assert first == 1.0
     assert second == third == 0.0
@@ -152,7 +179,7 @@ def test_what_was_just_written_is_near_and_old_weights_are_far() -> None:
 
 def test_operator_without_inputs_reads_nothing_from_afar() -> None:
     reuse = Reuse()
-    reuse.note([], [1], 10.0)
+    reuse.note([], [], [1], 10.0)
     assert reuse.far_shares() == [0.0]
 
 
@@ -252,8 +279,8 @@ def test_uncalibrated_device_is_told_how(tmp_path: Path) -> None:
         (lambda text: text.replace('"threads":1', '"threads":0'), "provenance.threads"),
         (lambda text: text.replace('"near":1.0', '"near":-1.0'), "contexts.0.near"),
         (lambda text: text.replace('"kernel"', '"kern"'), "provenance.kernel"),
-        (lambda text: text.replace('"format":3', '"format":7'), "format 7; this version reads 3"),
-        (lambda text: text.replace('"format":3', '"format":2').replace('"fresh"', '"old"'), "format 2"),
+        (lambda text: text.replace('"format":4', '"format":7'), "format 7; this version reads 4"),
+        (lambda text: text.replace('"format":4', '"format":2').replace('"fresh"', '"old"'), "format 2"),
         (lambda text: text.replace('"fresh"', '"old"'), "contexts.0.fresh"),
         (lambda _: "[]", ""),
         (lambda _: "", ""),

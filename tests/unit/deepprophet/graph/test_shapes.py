@@ -48,8 +48,23 @@ def test_a_convolution_pays_for_its_filters_and_its_windows(back: bool) -> None:
     found = shapes.terms(convolution(5, 6, 8, 10, 3, 2, back=back), 1e6)
     assert found[:5] == (1e6 / places, 1e6 / window, 1e6 / 10, 10 * window * 4.0, 4.0 * places * window)
     # Of blocks of 16 channels 10 and 6 are empty; and it goes by two.
-    assert found[5:] == (pytest.approx(1e6 * 10 / 6), pytest.approx(1e6 * 6 / 10), 1e6)
-    assert shapes.terms(convolution(5, 32, 8, 48, 3, 1, back=back), 1e6)[5:] == (0.0, 0.0, 0.0)
+    assert found[5:] == (pytest.approx(1e6 * 10 / 6), pytest.approx(1e6 * 6 / 10), 1e6, 0.0, 0.0)
+    assert shapes.terms(convolution(5, 32, 8, 48, 3, 1, back=back), 1e6)[5:] == (0.0,) * 5
+
+
+def test_windows_with_gaps_and_of_one_dimension_are_told_apart() -> None:
+    given, weight = tensor(5, 32, 40), tensor(48, 32, 3)
+    for dilation, terms in ((1, (0.0, 1e6)), (4, (1e6, 1e6))):
+        call = Call("aten.convolution.default", (given, weight, None, [1], [0], [dilation], False, [0], 1), {})
+        assert shapes.terms(call, 1e6)[-2:] == terms
+
+
+def test_products_in_groups_pay_for_each_group() -> None:
+    flops = 2.0 * 64 * 32 * 48
+    call = Call("aten._grouped_mm.default", (tensor(64, 32), tensor(4, 32, 48), tensor(4)), {})
+    assert shapes.terms(call, flops) == (flops / 64, flops / 32, flops / 48, 4.0, 0.0, 0.0)
+    back = Call("aten._grouped_mm.default", (tensor(32, 64), tensor(64, 48)), {"offs": tensor(4)})
+    assert shapes.terms(back, flops)[3] == 4.0
 
 
 def test_calls_of_a_family_have_equally_many_terms() -> None:

@@ -57,10 +57,20 @@ def test_lone_worker_asks_nobody() -> None:
 
 def test_host_that_is_slower_than_its_link_sets_the_pace() -> None:
     net = even(2, rate=1e15)
-    slow = Collective(message=0.0, byte=1e-6, processor_byte=2e-6, low=1.0, high=1.0)
+    slow = Collective(message=0.0, byte=1e-6, processor_byte=0.5e-6, low=1.0, high=1.0)
     (transfer,) = Wire(net, network.place(net, 2, "ring"), "ring", slow).of_bucket(1e6)
     assert transfer.seconds == pytest.approx(1.0, rel=1e-3)
-    assert transfer.work == pytest.approx(2.0)
+    assert transfer.work == pytest.approx(0.5)
+    known = slow.model_copy(update={"lost_byte": 2e-6})
+    assert Wire(net, network.place(net, 2, "ring"), "ring", known).of_bucket(1e6)[0].work == pytest.approx(2.0)
+
+
+def test_a_core_works_on_bytes_before_they_are_sent_on() -> None:
+    """A megabyte takes a second on these links; the host copies and adds it up in between."""
+    net = even(2)
+    host = Collective(message=0.0, byte=0.9e-6, processor_byte=0.5e-6, low=1.0, high=1.0)
+    (transfer,) = Wire(net, network.place(net, 2, "ring"), "ring", host).of_bucket(1e6)
+    assert transfer.seconds == pytest.approx(1.5)
 
 
 def test_buffers_go_down_a_tree() -> None:

@@ -79,6 +79,8 @@ def test_registration_is_what_the_controller_takes() -> None:
         assert sum(part.bytes for part in again.demand) == found.bytes > 0
         assert (again.iterations, again.model) == (500, "models:make?")
         assert again.compute_seconds == pytest.approx(found.played.compute)
+        assert again.predicted is not None
+        assert (again.predicted.low, again.predicted.seconds) == pytest.approx((found.low, found.seconds))
 
 
 def test_document_is_json_and_names_what_was_never_measured() -> None:

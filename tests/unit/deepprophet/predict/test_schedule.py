@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepprophet.predict.exchange import Transfer
-from deepprophet.predict.schedule import Plan, Step, play, union
+from deepprophet.predict.schedule import Plan, Step, play
 
 
 def link(seconds: float, work: float = 0.0, name: str = "a") -> Transfer:
@@ -97,8 +97,3 @@ def test_slower_wire_is_never_sooner(pieces, factor: float) -> None:
         return play(Plan((), steps, tuple((link(talk * slow),) for _, talk in pieces), ())).seconds
 
     assert seconds(factor) >= seconds(1.0) - 1e-9
-
-
-def test_union() -> None:
-    assert union([(3, 4), (0, 2), (1, 2.5)]) == pytest.approx(3.5)
-    assert union([]) == 0.0

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluation import evaluate
 from evaluation.beamer import claim
-from evaluation.beamer.claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add_up, groups, headline
-from evaluation.beamer.workload import RUNGS, STUDIES, TRIALS, experiment
-from simulator.workloads import curves
+from evaluation.beamer.claim import headline
+from evaluation.beamer.figures import add_up, best_seconds
+from evaluation.beamer.groups import BEAMER, FAIR, FIFO_LM, POLICIES, SINCRONIA, Group, groups
+from evaluation.beamer.kinds import NINE, Bracket, Kind
 from tests.support.fake_kernel import FakeKernel
-from topologies.experiments.workload import SHORTEST_ITERATION, communication_seconds
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab.results import ArmResult, Control, LabResult, load_request, save
 from topologies.studies.process import StageResult, StudyResult
+
+TWO = Kind("two", 2, (Bracket(3, (6, 18)),))
 
 
 def study(name: str, *seconds: float | None, best: float | None = 50.0, rungs: int = 2) -> StudyResult:
@@ -36,71 +39,48 @@ def lab(*arms: ArmResult) -> LabResult:
     return LabResult("user", 13, 1e7, 8, None, {}, arms)
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
-def test_studies_are_their_seed_alone_and_within_their_own_words(seed: int) -> None:
-    made = experiment(seed)
-    assert made == experiment(seed)
-    assert made != experiment(seed + 1)
-    assert len(made.studies) == STUDIES
-    assert made.trained == STUDIES * (9 + 3 + 1)
-    assert made.studies[0].arrival == 0.0
-    assert len({plan.seed for plan in made.studies}) == STUDIES, "no two studies choose the same"
-    claimed = set(curves.names("claim"))
-    for plan in made.studies:
-        assert len(set(plan.configurations)) == len(plan.configurations) > TRIALS
-        assert set(plan.configurations) <= claimed
-        jobs = [job for job in made.jobs if job.trial is not None and job.trial.study == plan.name]
-        assert len(jobs) == TRIALS * len(RUNGS)
-        assert len({(job.architecture, job.model, job.model_bytes) for job in jobs}) == 1
-        for number in range(TRIALS):
-            of_trial = [job for job in jobs if job.trial is not None and job.trial.number == number]
-            assert len({(job.hosts, job.compute_seconds) for job in of_trial}) == 1, "a trial keeps its hosts"
-            assert sum(job.iterations for job in of_trial) == RUNGS[-1]
-        for job in jobs:
-            each = job.compute_seconds + communication_seconds(
-                job.architecture, len(job.hosts), job.model_bytes, made.link_bps
-            )
-            assert SHORTEST_ITERATION - 1e-3 <= each <= 1.5
-
-
 def test_the_claim_has_paired_seeds_and_no_arm_always_goes_first() -> None:
     made = groups()
     for group in made:
-        assert {"fair", "beamer", "sincronia"} <= {choice.name for choice in group.request().policies}
-    assert len({group.seed for group in made}) == len(made) >= 5
-    assert sum(FIFO_LM in group.policies for group in made) >= 3
-    assert len({group.request().policies[0].name for group in made}) >= 3
+        assert sorted(choice.name for choice in group.request().policies) == sorted(one.name for one in POLICIES)
+    for kind in {group.kind for group in made}:
+        of_kind = [group for group in made if group.kind == kind]
+        assert len({group.seed for group in of_kind}) == len(of_kind) >= 5
+        assert len({group.request().policies[0].name for group in of_kind}) == len(POLICIES)
+    assert len({group.name for group in made}) == len(made)
     assert all(group.policies == (FAIR, BEAMER) for group in groups(others=False))
     (quick,) = groups(quick=True)
     assert quick.policies == (FAIR, BEAMER)
-    assert quick.experiment().trained < made[0].experiment().trained
+    assert quick.experiment().trained < made[-1].experiment().trained
 
 
 def results() -> list[tuple[Group, LabResult]]:
     three = (FAIR, BEAMER, SINCRONIA)
-    stuck = study("a", 10.0, None, best=None), study("b", None, best=None)
+    stuck = study("study1", 10.0, None, best=None), study("study2", None, best=None)
     return [
         (
-            Group(seed, (*three, FIFO_LM) if seed == 71 else three),
+            Group(TWO, seed, (*three, FIFO_LM) if seed == 71 else three),
             lab(
-                arm("sincronia", seed, study("a", 10.0, 20.0), study("b", 30.0, 20.0), idle=0.3),
-                arm("fair", seed, study("a", 20.0, 20.0, best=60.0), study("b", 30.0, 30.0, best=100.0)),
-                arm("beamer", seed, study("a", 10.0, 10.0, best=40.0), study("b", 20.0, 20.0, best=60.0 + extra)),
+                arm("sincronia", seed, study("study1", 10.0, 20.0), study("study2", 30.0, 20.0), idle=0.3),
+                arm("fair", seed, study("study1", 20.0, 20.0, best=60.0), study("study2", 30.0, 30.0, best=100.0)),
+                arm("beamer", seed, study("study1", 10.0, 10.0, best=40.0), study("study2", 20.0, 20.0, best=extra)),
                 *([arm("fifo-lm", seed, *stuck)] * (seed == 71)),
             ),
         )
-        for seed, extra in ((71, 0.0), (72, 20.0))
+        for seed, extra in ((71, 60.0), (72, 80.0))
     ]  # fmt: skip
 
 
 def test_results_add_up_by_policy_beside_each_other_one_on_the_same_studies() -> None:
     fields = add_up(results())
     assert (fields["arms"], fields["least_cpu_idle_share"], fields["tuner"]) == (7, 0.3, ["optuna 1"])
-    assert list(fields["policies"]) == ["fair", "beamer", "sincronia", "fifo-lm"]
-    beamer = fields["policies"]["beamer"]
+    assert list(fields["kinds"]) == ["two"]
+    policies = fields["kinds"]["two"]["policies"]
+    assert list(policies) == ["fair", "beamer", "sincronia", "fifo-lm"]
+    beamer = policies["beamer"]
     assert (beamer["seeds"], beamer["stages"], beamer["censored"]) == ([71, 72], 8, 0)
     assert beamer["sct"]["by_seed"] == [15.0, 15.0]
-    assert beamer["sct_by_rung"] == [15.0, 15.0]
+    assert beamer["sct_by_rung"] == {"6": 15.0, "18": 15.0}
     assert beamer["best"]["by_seed"] == [50.0, 60.0]
     against = beamer["sct"]["against"]
     assert against["fair"]["reduction"] == pytest.approx(0.4)
@@ -109,14 +89,32 @@ def test_results_add_up_by_policy_beside_each_other_one_on_the_same_studies() ->
     best = beamer["best"]["against"]["fair"]
     assert (best["seeds"], best["baseline_mean"], best["mean"]) == (2, 80.0, 55.0)
     assert best["reduction_ci95"][0] < 0.25 < 0.375 < best["reduction_ci95"][1]
-    assert fields["policies"]["fair"]["sct"]["against"].keys() == {"sincronia", "fifo-lm"}
+    assert policies["fair"]["sct"]["against"].keys() == {"sincronia", "fifo-lm"}
 
 
 def test_what_did_not_end_counts_as_it_was_watched_and_is_told() -> None:
-    fifo_lm = add_up(results())["policies"]["fifo-lm"]
+    fifo_lm = add_up(results())["kinds"]["two"]["policies"]["fifo-lm"]
     assert (fifo_lm["censored"], fifo_lm["stages"]) == (3, 4), "a stage that never began is one of them"
     assert fifo_lm["sct"]["mean"] == pytest.approx((10.0 + 99.0 + 99.0) / 3)
     assert fifo_lm["best"]["mean"] == 300.0
+
+
+def test_kinds_are_added_up_by_themselves_and_rungs_have_the_iterations_of_their_ends() -> None:
+    wide = Kind("wide", 1, (Bracket(9, (2, 6, 18)), Bracket(3, (6, 18))))
+    brackets = study("study1-0", 8.0, 9.0, 10.0, best=30.0, rungs=3), study("study1-1", 11.0, 12.0, best=70.0)
+    both = [*results(), (Group(wide, 5, (FAIR, BEAMER)), lab(arm("fair", 5, *brackets), arm("beamer", 5, *brackets)))]
+    kinds = add_up(both)["kinds"]
+    assert repr(kinds["two"]) == repr(add_up(results())["kinds"]["two"]), "an interval of one seed is no number"
+    fair = kinds["wide"]["policies"]["fair"]
+    assert (kinds["wide"]["studies"], fair["stages"]) == ([1], 5)
+    assert fair["sct_by_rung"] == {"2": 8.0, "6": 10.0, "18": 11.0}
+
+
+def test_the_best_of_a_study_is_known_when_its_brackets_are_over() -> None:
+    better = replace(study("study1-1", 9.0, best=70.0), best_metric=0.95)
+    assert best_seconds(arm("fair", 5, study("study1-0", 9.0, best=30.0), better)) == 70.0
+    assert best_seconds(arm("fair", 5, study("study1-0", 9.0, best=30.0), replace(better, best_metric=0.5))) == 30.0
+    assert best_seconds(arm("fair", 5, study("study1-0", 9.0, best=None), better)) == 300.0
 
 
 def test_the_headline_is_of_beamer_beside_each_of_the_others() -> None:
@@ -124,11 +122,24 @@ def test_the_headline_is_of_beamer_beside_each_of_the_others() -> None:
     claims = headline(fields)
     assert [claim["metric"] for claim in claims] == ["mean_sct"] * 3 + ["mean_time_to_best"] * 3
     assert [claim["claim"].rpartition("against ")[2] for claim in claims[:3]] == [
-        "per-flow fair sharing", "Sincronia", "FIFO-LM",
+        "per-flow fair sharing, two", "Sincronia, two", "FIFO-LM, two",
     ]  # fmt: skip
+    assert {claim["kind"] for claim in claims} == {"two"}
     assert claims[0]["reduction"] == pytest.approx(0.4)
     (table,) = claim.tables(fields)
     assert table.row_count == 4
+    assert "simulated" not in fields["kinds"]["two"]
+
+
+def test_bounds_stand_beside_the_gains() -> None:
+    group, result = results()[0]
+    fields = claim.add_up([(Group(NINE, 71, group.policies), result)])
+    beamer, least = (fields["kinds"]["studies"]["simulated"][arm]["reduction"] for arm in ("beamer", "least"))
+    (table,) = claim.tables(fields)
+    names, saved = list(table.columns[0].cells), list(table.columns[6].cells)
+    assert saved[names.index("beamer")] == f"{beamer:.1%}"
+    assert saved[names.index("no order beats")] == f"{least:.1%}"
+    assert claim.add_up(results())["kinds"]["two"]["simulated"] == {}, "nobody has simulated it"
 
 
 def test_the_command_measures_quickly_and_writes_all(
@@ -141,8 +152,9 @@ def test_the_command_measures_quickly_and_writes_all(
     assert kernel.runs() == ["studies-1"]
     made = json.loads((folder / "summary.json").read_text())
     assert (made["quick"], made["arms"], made["seeds"]) == (True, 2, [1])
-    assert list(made["policies"]) == ["fair", "beamer"]
-    assert made["policies"]["beamer"]["sct"]["against"]["fair"]["reduction"] == pytest.approx(0.5)
+    policies = made["kinds"]["studies"]["policies"]
+    assert list(policies) == ["fair", "beamer"]
+    assert policies["beamer"]["sct"]["against"]["fair"]["reduction"] == pytest.approx(0.5)
     assert all("quick" in claim["claim"] for claim in made["headline"])
     assert (folder / "beamer.png").read_bytes().startswith(b"\x89PNG")
     assert "not to be quoted" in capsys.readouterr().out

@@ -56,6 +56,7 @@ def test_every_arm_is_compared_with_fair_sharing_and_with_what_can_be_won() -> N
         assert figures["t90"]["headroom_won"] == pytest.approx((3 - factor) / 2)
         assert figures["of_everything"]["share"] == pytest.approx(3 - factor)
         assert figures["of_everything"]["ci95"] == pytest.approx([3 - factor] * 2)
+        assert figures["saved_against_none"]["share"] == pytest.approx(1 - factor / FACTORS["none"])
 
 
 def test_jobs_are_told_apart_by_the_earlier_runs_of_their_families() -> None:

@@ -33,8 +33,8 @@ from topologies.box.datapath import DatapathError
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab import boxed
-from topologies.lab.meters import LinkUse
 from topologies.lab.results import ArmResult, Control, JobResult, Point, save
+from topologies.lab.use.meters import LinkUse
 from topologies.trainer.start import Meeting
 
 JPAS_SPEED = 0.8

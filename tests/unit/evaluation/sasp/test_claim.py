@@ -3,201 +3,286 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from evaluation import summary
-from evaluation.sasp import claim, lab
-from evaluation.sasp.claim import AGAINST, CROWDED_IDLE_SHARE, FAMILIES, MEASURES, SASP, SCHEMES, TARGET, Group
-from evaluation.sasp.request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult
+from evaluation import resume, summary
+from evaluation.sasp import bounds, claim, rates
+from evaluation.sasp.figures import CROWDED_IDLE_SHARE, MEASURES
+from evaluation.sasp.groups import ORDER, PLAIN, RATIOS, SEEDS, Group, names_of, training
+from evaluation.sasp.rates import Rates
+from evaluation.sasp.study import plan
+from evaluation.sasp.study.arms import ARMS
+from evaluation.sasp.testbed import lab
+from evaluation.sasp.testbed.request import (
+    TASK_NAMES,
+    ArmResult,
+    SaspRequest,
+    SaspResult,
+    Training,
+    Ways,
+    WorkerResult,
+    link_bps,
+)
 from sasp.core.scheme import parse
+from tests.support import sasp_rates
+from tests.support.sasp_rates import TARGET
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab.results import save
 
-SPEED = {
-    "bsp": 1.0,
-    "bsp+overlap": 0.9,
-    "bsp+sasp": 0.7,
-    "ssp:2": 0.8,
-    "ssp:2+overlap": 0.7,
-    "ssp:2+sasp": 0.6,
-    "asp": 0.5,
-    "asp+overlap": 0.6,
-    "asp+sasp:2": 0.5,
-}
+RATES = sasp_rates.rates()
+DEFAULT = RATES.defaults["server"]
 
 
-def arm(training: Training, seconds: float, *, learns: bool = True) -> ArmResult:
-    points = tuple((seconds * i, i, min(0.99, 0.02 * i) if learns else 0.1) for i in range(2, 101, 2))
-    workers = tuple(
-        WorkerResult(rank, 100, 100 * seconds - rank, 1.0, points if rank == 0 else ()) for rank in range(4)
+@pytest.fixture(autouse=True)
+def known_rates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    path = tmp_path / "rates.json"
+    save(path, RATES)
+    monkeypatch.setattr(rates, "FILE", path)
+    return path
+
+
+def arm(one: Training, seconds: float, *, iterations: int = 390, learns: bool = True, idle: float = 0.5) -> ArmResult:
+    """It ends where a running median of three looks has the target."""
+    points = tuple(
+        (seconds * done, done, TARGET + 0.1 if learns and done > iterations - 20 else 0.1)
+        for done in range(10, iterations + 1, 10)
     )
-    return ArmResult(training, workers, 0.5)
+    workers = tuple(WorkerResult(rank, iterations, seconds * iterations, seconds / 2, 1.0, 1000) for rank in range(4))
+    return ArmResult(one, workers, points, idle)
 
 
-def measured(group: Group, *, never: tuple[str, str] | None = None) -> SaspResult:
+PACE: Mapping[str, float] = {PLAIN: 2.0, "bsp+overlap": 1.6, "asp+overlap": 1.5, ORDER: 1.4, "partial-momentum": 1.0}
+
+
+def measured(group: Group, *, never: tuple[str, ...] = (), share: float = 1.0) -> SaspResult:
+    """Every arm at its pace, which differs by seed."""
     arms = tuple(
-        arm(one, SPEED[one.scheme] * (1 + 0.01 * group.seed), learns=(one.family, one.scheme) != never)
+        arm(
+            one, PACE.get(one.name, 1.2) * (1 + 0.01 * group.seed) * (share if one.name == "partial-momentum" else 1.0),
+            learns=one.name not in never,
+        )
         for one in group.asked().trainings
-    )
-    return SaspResult("uml", group.link_bps, group.seed, "2.0", arms)
+    )  # fmt: skip
+    return SaspResult("uml", "2.0", 0.5, 1000, 1e6, arms)
 
 
-def test_every_scheme_of_the_claim_is_one_that_the_trainer_knows_and_has_its_partner() -> None:
-    assert {str(parse(scheme)) for scheme in SCHEMES} == set(SCHEMES)
-    assert {one for scheme, others in AGAINST.items() for one in (scheme, *others)} == set(SCHEMES)
-    for scheme in SASP:
-        assert [parse(one).sending for one in (*AGAINST[scheme], scheme)] == ["after", "overlap", "sasp"]
-    for scheme, others in AGAINST.items():
-        for other in others:
-            assert (parse(other).name, parse(other).bound) == (parse(scheme).name, parse(scheme).bound)
-            for family in FAMILIES:
-                mine, theirs = claim.training(family, scheme), claim.training(family, other)
-                assert replace(mine, scheme=other) == theirs
+def first_setting() -> list[Group]:
+    return [group for group in claim.groups() if (group.transport, group.ratio) == ("server", 1.0)]
 
 
-def test_groups_are_all_rates_and_seeds_and_turn_the_order_of_schemes() -> None:
+def test_all_arms_are_measured_over_a_server_where_communication_takes_as_long_as_computing() -> None:
     groups = claim.groups()
-    assert len({group.name for group in groups}) == len(groups) == 2 * len(claim.SEEDS)
-    first = [group.asked().trainings[0].scheme for group in groups if group.link_bps == groups[0].link_bps]
-    assert len(set(first)) == len(first)
+    assert len({group.name for group in groups}) == len(groups) == 2 * len(RATIOS) * len(TASK_NAMES) * len(SEEDS)
+    assert len(SEEDS) == 4
+    assert not set(SEEDS) & {*plan.TUNING_SEEDS, *plan.TEST_SEEDS}
+    assert groups[0].name == "server-1-cnn-41"
     for group in groups:
         asked = group.asked()
-        assert group.arms == len({one.name for one in asked.trainings}) == len(FAMILIES) * len(SCHEMES)
-        assert set(asked.trainings) == {claim.training(f, scheme) for f in FAMILIES for scheme in SCHEMES}
+        assert group.arms == len({one.name for one in asked.trainings})
+        if (group.transport, group.ratio) == ("server", 1.0):
+            assert set(group.names) == {
+                PLAIN,
+                ORDER,
+                *(name for name, one in ARMS.items() if "server" in one.transports),
+            }
+        else:
+            assert {PLAIN, "bsp+overlap", RATES.defaults[group.transport]} <= set(group.names)
+            assert len(group.names) <= 4
+            assert ("asp+overlap" in group.names) == (group.task == "transformer" and group.transport == "server")
+    first = [group.asked().trainings[0].name for group in first_setting() if group.task == "cnn"]
+    assert len(set(first)) == len(first), "the order turns"
+
+
+def test_each_arm_trains_as_it_was_tuned() -> None:
+    task = RATES.tasks["cnn"]
+    for name in (PLAIN, ORDER):
+        assert training(task, name) == Training(
+            name, name, 1000, Ways(), TARGET, "adamw", task.arms["bsp+overlap"].rate
+        )  # fmt: skip
+    for name, study_arm in ARMS.items():
+        one = training(task, name)
+        assert one.learning_rate == task.arms[name].rate
+        assert parse(one.scheme) == study_arm.scheme
+        assert one.ways.partial == (study_arm.layers == "needed")
+        assert one.ways.delay_compensation == task.arms[name].strength
+    assert training(task, DEFAULT).ways == Ways(partial=True, prediction="momentum")
+    assert training(task, "late, gap").ways.rates == "gap"
+    assert training(task, "halves").ways.halves
+
+
+def test_quick_and_without_others_are_the_best_plain_scheme_and_the_default() -> None:
     (quick,) = claim.groups(quick=True)
-    assert {one.scheme for one in quick.asked().trainings} == {"bsp", "bsp+overlap", "bsp+sasp"}
-    assert quick.seed not in claim.SEEDS
+    assert quick.names == ("bsp+overlap", DEFAULT)
+    assert quick.seed not in SEEDS
+    assert {one.iterations for one in quick.asked().trainings} == {60}
+    for group in claim.groups(others=False):
+        assert group.names == names_of(RATES, group.task, group.transport, group.ratio, others=False)
+        assert len(group.names) == 2
 
 
-def test_an_arms_measures_are_of_its_slowest_worker_and_of_a_median_of_three() -> None:
-    one = arm(Training("mlp", "bsp", 100, 8, 0.1), 0.5)
+def test_links_carry_what_an_iteration_sends_in_its_time() -> None:
+    # Four workers' gradients of 1 MB in 0.5 s.
+    assert link_bps("server", 4, 1_000_000, 0.5) == pytest.approx(64e6)
+    assert link_bps("ranks", 4, 1_000_000, 0.5) == pytest.approx(24e6)
+    assert link_bps("ranks", 2, 1_000_000, 0.5) == pytest.approx(16e6)
+
+
+def test_a_target_is_reached_where_a_median_of_three_looks_has_it() -> None:
+    one = arm(Training("x", "bsp", 1000, target=TARGET), 0.5)
+    # The look at 380 is the first above, and the median of three has it one look later.
+    assert one.reached == (0.5 * 390, 390)
     assert one.seconds_an_iteration == pytest.approx(0.5)
-    # 0.80 is passed at iteration 40; the median of three reports is there one report later.
-    assert one.seconds_until(0.8) == pytest.approx(0.5 * 42)
-    assert one.seconds_until(0.999) is None
-    lucky = replace(one.workers[0], points=((1.0, 2, 0.9), (2.0, 4, 0.1), (3.0, 6, 0.1), (4.0, 8, 0.9), (5.0, 10, 0.9)))
-    assert replace(one, workers=(lucky,)).seconds_until(0.85) == 5.0
+    assert one.length_seconds == pytest.approx(500)
+    assert arm(Training("x", "bsp", 1000, target=TARGET), 0.5, learns=False).reached is None
+    assert arm(Training("x", "bsp", 1000), 0.5).reached is None, "it has no target"
 
 
-def test_what_is_saved_is_paired_by_seed_and_has_an_interval() -> None:
-    results = [(group, measured(group)) for group in claim.groups()]
-    fields = claim.add_up(results)
-    assert list(fields["rates"]) == ["30 Mbit/s", "60 Mbit/s"]
-    for schemes in fields["rates"].values():
-        assert list(schemes) == list(SCHEMES)
-        for scheme, other in ((scheme, other) for scheme, others in AGAINST.items() for other in others):
-            for measure in MEASURES:
-                expected = 1 - SPEED[scheme] / SPEED[other]
-                of_mlp = schemes[scheme]["families"]["mlp"][measure]["against"][other]
-                for found in (schemes[scheme]["all"][other][measure], of_mlp):
-                    assert found["reduction"] == pytest.approx(expected)
-                    assert found["reduction_ci95"] == pytest.approx([expected, expected])
-        mlp = schemes["bsp"]["families"]["mlp"]
-        assert mlp["iterations_a_second"] == pytest.approx(1 / mlp["iteration_seconds"]["mean"])
-        assert mlp["iteration_seconds"]["against"] == {}
-    said = claim.headline(fields)
-    assert len(said) == 2 * len(SASP) * 2 * len(MEASURES)
-    assert not any("never there" in one["claim"] for one in said)
-    assert len(list(claim.tables(fields))) == 2
+def test_the_job_that_calibrates_is_the_requests_own_but_short() -> None:
+    asked = first_setting()[0].asked()
+    short = lab.calibrating(asked)
+    assert (short.task, short.workers, short.accelerator_seconds) == (asked.task, asked.workers, 0.1)
+    (one,) = short.trainings
+    assert one.target is None
+    assert parse(one.scheme).sending == "after"
+    result = arm(one, 1.0)
+    assert lab.pass_seconds(result) == 0.5
 
 
-def test_who_never_reaches_the_target_is_counted_and_drops_out_with_its_partner(tmp_path: Path) -> None:
-    group = Group(30e6, 21)
-    others = [(Group(30e6, seed), measured(Group(30e6, seed))) for seed in (22, 23)]
-    fields = claim.add_up([(group, measured(group, never=("cnn", "bsp+sasp"))), *others])
-    found = fields["rates"]["30 Mbit/s"]["bsp+sasp"]
-    assert found["families"]["cnn"]["target_seconds"]["censored"] == 1
-    assert found["families"]["mlp"]["target_seconds"]["censored"] == 0
-    to_target = found["all"]["bsp"]["target_seconds"]
-    assert (to_target["pairs"], to_target["pairs_compared"]) == (9, 8)
-    assert (to_target["baseline_never"], to_target["own_never"]) == (0, 1)
-    of_cnn = found["families"]["cnn"]["target_seconds"]["against"]["bsp"]
-    assert (of_cnn["pairs"], of_cnn["pairs_compared"]) == (3, 2)
-    assert found["all"]["bsp"]["iteration_seconds"]["pairs_compared"] == 9
-    assert to_target["reduction"] == pytest.approx(0.3)
-    told = " (in 8 of 9 pairs both reached the target; never there: bsp 0, bsp+sasp 1)"
-    said = [one["claim"] for one in claim.headline(fields) if "bsp+sasp" in one["claim"]]
-    # An iteration's time alone would hide that it taught less.
-    assert sum(one.endswith(told) for one in said) == 2
-    assert sum("never there" in one for one in said) == len(said) == 4
-    assert shown(fields, "pairs").count("8/9") == 2
-    assert shown(fields, "pairs").count("2/3") == 1
-    claim.plot(fields, tmp_path)
-    assert (tmp_path / "sasp.png").stat().st_size > 5000
-    summary.write(tmp_path / "summary.json", fields)
-    assert json.loads((tmp_path / "summary.json").read_text())["target"] == TARGET
-
-
-def test_where_a_target_is_never_reached_every_claim_says_so_and_it_is_shown(tmp_path: Path) -> None:
-    (group,) = claim.groups(quick=True)
-    result = measured(group)
-    lazy = tuple(arm(one.training, one.seconds_an_iteration, learns=False) for one in result.arms)
-    fields = claim.add_up([(group, replace(result, arms=lazy))])
-    said = claim.headline(fields)
-    assert all("in 0 of 3 pairs both reached the target" in one["claim"] for one in said)
-    assert {one["value"] for one in said if "reaches" in one["claim"]} == {None}
-    assert shown(fields, "pairs").count("0/3") == 3
-    claim.plot(fields, tmp_path)
-
-
-def test_the_interval_is_of_the_reduction_that_is_claimed() -> None:
-    """A family is much slower than the others, under all schemes, and counts for no more than they."""
-    results = []
-    for seed, share in ((21, 0.5), (22, 0.8), (23, 0.8)):
-        group = Group(30e6, seed)
-        arms = tuple(
-            arm(one, (20.0 if one.family == "mlp" else 1.0) * (share if "sasp" in one.scheme else 1.0))
-            for one in group.asked().trainings
-        )
-        results.append((group, SaspResult("uml", group.link_bps, seed, "2.0", arms)))
-    schemes = claim.add_up(results)["rates"]["30 Mbit/s"]
-    found = schemes["bsp+sasp"]["all"]["bsp"]["iteration_seconds"]
-    assert found["reduction"] == pytest.approx(1 - found["value"] / found["baseline"]) == pytest.approx(0.3)
-    assert sum(found["reduction_ci95"]) / 2 == pytest.approx(found["reduction"])
-
-
-def shown(fields: dict, column: str) -> list[str]:
-    return [
-        str(cell)
-        for table in claim.tables(fields)
-        for one in table.columns
-        if one.header == column
-        for cell in one.cells
+def test_what_is_saved_is_paired_by_seed_and_compared_with_the_best_plain_scheme() -> None:
+    fields = claim.add_up([(group, measured(group)) for group in claim.groups()])
+    assert [(one["transport"], one["ratio"]) for one in fields["settings"]] == [
+        (transport, ratio) for transport in ("server", "ranks") for ratio in RATIOS
     ]
+    first = fields["settings"][0]
+    for task, base in (("cnn", 1.6), ("mlp", 1.6), ("transformer", 1.5)):
+        found = first["tasks"][task]["arms"][DEFAULT]["against_best_plain"]
+        for measure in MEASURES:
+            assert found[measure]["reduction"] == pytest.approx(1 - 1 / base)
+            assert found[measure]["reduction_ci95"] == pytest.approx([1 - 1 / base] * 2)
+    together = first["all"][DEFAULT]["target_seconds"]
+    assert together["reduction"] == pytest.approx(1 - (2 / 1.6 + 1 / 1.5) / 3)
+    assert (together["pairs"], together["own_never"], together["baseline_never"]) == (12, 0, 0)
+    cnn = first["tasks"]["cnn"]
+    assert cnn["arms"][PLAIN]["iterations"] == 390
+    assert cnn["arms"][DEFAULT]["metric_at_the_end_in_the_study"] == 0.9
+    assert cnn["arms"][PLAIN]["metric_at_the_end_in_the_study"] is None, "it was not an arm of the study"
+    assert cnn["arms"][DEFAULT]["last_metric"] == pytest.approx(TARGET + 0.1)
+    # At all-reduce the best plain scheme is bsp+overlap in each task.
+    assert fields["settings"][3]["tasks"]["transformer"]["best_plain"] == "bsp+overlap"
+
+
+def test_the_headlines_of_the_default_are_told_apart_from_all_others() -> None:
+    fields = claim.add_up([(group, measured(group)) for group in claim.groups()])
+    said = claim.headline(fields)
+    chosen = [one for one in said if one["metric"] == "target_seconds" and one["arm"] == "default"]
+    assert [one["family"] for one in chosen] == ["all", *TASK_NAMES]
+    assert {one["baseline_arm"] for one in said} == {"best plain"}
+    assert {(one["transport"], one["ratio"]) for one in chosen} == {("server", 1.0)}
+    assert chosen[0]["reduction"] == pytest.approx(1 - (2 / 1.6 + 1 / 1.5) / 3)
+    assert any(one["arm"] == "default, all-reduce, communication 2 times computing" for one in said)
+    assert len({(one["arm"], one["family"], one["metric"]) for one in said}) == len(said)
+    assert not [one for one in said if one["family"] == "cnn" and one["arm"].startswith("bsp+overlap")]
+
+
+def test_who_never_has_the_target_is_counted_and_gains_nothing() -> None:
+    (group, *others) = [one for one in first_setting() if one.task == "cnn"]
+    rest = [(one, measured(one)) for one in others]
+    lazy = claim.add_up([(group, measured(group, never=("partial-momentum",))), *rest])["settings"][0]["tasks"]["cnn"]
+    found = lazy["arms"][DEFAULT]
+    assert found["never"] == 1
+    # Twice its length, at the seed's own pace.
+    assert found["by_seed"][0] == pytest.approx(2 * 1000 * 1.41)
+    assert found["iterations"] == 390, "of those that had it"
+    base = claim.add_up([(group, measured(group, never=("bsp+overlap",))), *rest])
+    compared = base["settings"][0]["tasks"]["cnn"]["arms"][DEFAULT]["against_best_plain"]["target_seconds"]
+    assert compared["baseline_never"] == 1
+    assert compared["baseline"] == pytest.approx(1.6 * (1000 * 1.41 + 390 * (1.42 + 1.43 + 1.44)) / 4)
+    said = {one["claim"] for one in claim.headline(base) if one["arm"] == "default"}
+    assert sum("never there: 0 of 4 runs, of the best plain scheme 1" in one for one in said) == 2
 
 
 def test_arms_that_waited_for_processors_are_counted() -> None:
     (group,) = claim.groups(quick=True)
     result = measured(group)
-    busy = (replace(result.arms[0], cpu_idle_share=CROWDED_IDLE_SHARE / 2), *result.arms[1:])
-    fields = claim.add_up([(group, replace(result, arms=busy))])
-    assert (fields["crowded_arms"], fields["arms"]) == (1, group.arms)
+    busy = arm(result.arms[0].training, 1.0, idle=CROWDED_IDLE_SHARE / 2)
+    fields = claim.add_up([(group, SaspResult("uml", "2.0", 0.5, 1000, 1e6, (busy, *result.arms[1:])))])
+    assert (fields["crowded_arms"], fields["arms"]) == (1, 2)
     assert fields["least_cpu_idle_share"] == CROWDED_IDLE_SHARE / 2
-    assert "5%" in shown(fields, "idle")
 
 
-def test_one_seed_has_no_interval_and_can_be_shown_and_drawn(tmp_path: Path) -> None:
-    (group,) = claim.groups(quick=True)
-    fields = claim.add_up([(group, measured(group))])
-    claim.plot(fields, tmp_path)
+def test_one_seed_has_no_interval_and_all_can_be_shown_drawn_and_written(tmp_path: Path) -> None:
+    (quick,) = claim.groups(quick=True)
+    for results in ([(quick, measured(quick))], [(group, measured(group)) for group in claim.groups()]):
+        fields = claim.add_up(results)
+        shown = list(claim.tables(fields))
+        assert len(shown) == sum(len(setting["tasks"]) + 1 for setting in fields["settings"])
+        claim.plot(fields, tmp_path)
+        assert (tmp_path / "sasp.png").stat().st_size > 5000
+        summary.write(tmp_path / "summary.json", fields | {"headline": claim.headline(fields)})
+        assert json.loads((tmp_path / "summary.json").read_text())["defaults"] == dict(RATES.defaults)
+    cells = [str(cell) for table in shown for column in table.columns for cell in column.cells]
+    assert "+60%" in cells, "so many more iterations a second"
+
+
+def test_a_part_of_the_claim_can_be_added_up(tmp_path: Path) -> None:
+    """As ``--measured`` asks for it."""
+    names = ("server-1-cnn-41", "server-1-cnn-42", "server-1-mlp-42", "server-2-cnn-41", "server-2-mlp-43")
+    chosen = [group for group in claim.groups() if group.name in names]
+    fields = claim.add_up([(group, measured(group)) for group in chosen])
+    first, second = fields["settings"]
+    assert first["all"][DEFAULT]["target_seconds"]["reduction"] == pytest.approx(1 - 1 / 1.6), "of seed 42 alone"
+    assert second["all"] == {}, "no seed has both tasks"
+    assert any("2 families" in one["claim"] for one in claim.headline(fields))
     assert list(claim.tables(fields))
-    found = {one["claim"].partition(", ")[0].rpartition(" ")[2]: one["reduction"] for one in claim.headline(fields)}
-    assert found == {"bsp": pytest.approx(0.3), "bsp+overlap": pytest.approx(1 - 0.7 / 0.9)}
+    claim.plot(fields, tmp_path)
 
 
-def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_nothing_is_saved_that_the_bound_forbids() -> None:
+    task = RATES.tasks["cnn"]
+    for ratio in RATIOS:
+        seconds = bounds.iteration_seconds(task, 0.5, ratio)
+        assert seconds["bsp+sasp:1"] == pytest.approx(0.5 * max(1, ratio), rel=0.05)
+        assert seconds["bsp+sasp:1"] <= seconds["bsp+sasp"] <= seconds["bsp+overlap"] <= seconds["bsp"]
+        assert seconds["bsp"] == pytest.approx(0.5 * (1 + ratio))
+    found = bounds.bound(task, 0.5, 2.0, [(100, 150.0), (200, 300.0)])
+    assert found["target_seconds"] == pytest.approx(150.0)
+    assert found["reduction"] == pytest.approx(1 - 150 / 225)
+    assert found["reduction_computing_alone"] == pytest.approx(1 - 75 / 225)
+
+
+def test_a_result_is_read_as_it_was_written_and_has_a_small_form(tmp_path: Path) -> None:
     (group,) = claim.groups(quick=True)
     result = measured(group)
     save(tmp_path / lab.RESULT, result)
     assert group.read(tmp_path) == result
     assert isinstance(group.asked(), SaspRequest)
+    resume.save_small(tmp_path / "small.json", group.asked(), "abc", group.small(result))
+    found = resume.load_small(tmp_path / "small.json", group.asked(), "uml", group.answer)
+    assert found is not None
+    assert found.commit == "abc"
+    assert all(len(one.points) == 3 for one in found.result.arms)
+    # As text, because one seed has no interval, and what is no number equals nothing.
+    assert str(claim.add_up([(group, found.result)])) == str(claim.add_up([(group, result)]))
+    assert resume.load_small(tmp_path / "small.json", claim.groups()[0].asked(), "uml", group.answer) is None
+    assert resume.load_small(tmp_path / "small.json", group.asked(), "kernel", group.answer) is None
+
+
+def test_without_the_studys_rates_it_is_said_what_is_missing(known_rates: Path) -> None:
+    assert TypeAdapter(Rates).validate_json(known_rates.read_bytes()) == rates.load() == RATES
+    known_rates.write_text("{}")
+    with pytest.raises(LabError, match="no rates of the study"):
+        claim.groups()
+    known_rates.unlink()
+    with pytest.raises(LabError, match=r"is not there: .* the study, which is not finished; `python -m .*study rates`"):
+        claim.groups()
 
 
 def test_without_pytorch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(PYTHON_SETTING, str(tmp_path / "nothing"))
     with pytest.raises(LabError, match="scripts/setup --frameworks"):
-        lab.LAB.run(Group(30e6, 1).asked(), "auto", tmp_path)
+        lab.LAB.run(first_setting()[0].asked(), "auto", tmp_path)

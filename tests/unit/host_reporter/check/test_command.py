@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from controller.wire import CallerView
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from host_reporter.agent import main
 from host_reporter.check import command
 from host_reporter.check.controller import caller_verdict, clock_offset, clock_verdict

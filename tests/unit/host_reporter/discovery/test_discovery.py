@@ -9,15 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.wire import MAX_BATCH_LINKS, MAX_LINKS
-from host_reporter.discovery.links import REMEMBERED_SECONDS, Link, Links, Uses
-from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, Socket
-from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic, Verdict
+from host_reporter.discovery.sockets.links import REMEMBERED_SECONDS, Link, Links, Uses
+from host_reporter.discovery.sockets.sock_diag import ESTABLISHED, LISTEN, Socket
+from host_reporter.discovery.sockets.table import UNDECIDED_LOOKS, Ends, SocketTable, Traffic, Verdict
 from host_reporter.discovery.traffic_report import FoundTraffic, fitting, traffic_report
 
 HERE = socket.inet_aton("10.0.0.1")
 PEER = socket.inet_aton("10.0.0.2")
+HERE_IPV6 = socket.inet_pton(socket.AF_INET6, "fd00::1")
+PEER_IPV6 = socket.inet_pton(socket.AF_INET6, "fd00::2")
 OTHER = socket.inet_aton("10.0.0.3")
-ADDRESSES = {"10.0.0.1": "h1", "10.0.0.2": "h2", "10.0.0.3": "h3"}
+PEERS = Ends(HERE, PEER)
+RAIL = socket.inet_aton("10.1.0.1")
+ADDRESSES = {"10.0.0.1": "h1", "10.0.0.2": "h2", "10.0.0.3": "h3", "fd00::2": "h2"}
+
+
+def link(remote: bytes, port: int | None, remote_port: int | None) -> Link:
+    return Link(remote, port, remote_port, HERE)
 
 
 def sock(cookie: int, port: int = 40_000, remote_port: int = 5000, *, remote: bytes = PEER, **parts: int) -> Socket:
@@ -57,19 +65,19 @@ def test_bytes_count_from_the_look_in_which_a_job_is_followed_first() -> None:
     assert table.traffic("a") == {}
     # A connection that came since is counted from its beginning.
     assert table.update([sock(1, acked=600, received=50), sock(2, 40_001, acked=30)], {"a"}, judge) == {"a"}
-    assert table.traffic("a") == {PEER: Traffic(130, 0)}
+    assert table.traffic("a") == {PEERS: Traffic(130, 0)}
     assert table.update([sock(1, acked=600, received=60), sock(2, 40_001, acked=30)], {"a"}, judge) == frozenset()
-    assert table.traffic("a") == {PEER: Traffic(130, 10)}
+    assert table.traffic("a") == {PEERS: Traffic(130, 10)}
     # What a connection has carried is not lost with it.
     assert table.update([sock(1, acked=600, received=60)], {"a"}, judge) == {"a"}
-    assert table.traffic("a") == {PEER: Traffic(130, 10)}
+    assert table.traffic("a") == {PEERS: Traffic(130, 10)}
 
 
 def test_a_connection_with_the_same_ports_is_another_one_if_its_cookie_is() -> None:
     table, judge = SocketTable(), By({1: "a", 2: "a"})
     table.update([sock(1, acked=1000)], {"a"}, judge)
     assert table.update([sock(2, acked=10)], {"a"}, judge) == {"a"}
-    assert table.traffic("a") == {PEER: Traffic(10, 0)}
+    assert table.traffic("a") == {PEERS: Traffic(10, 0)}
 
 
 def test_each_socket_is_asked_for_once() -> None:
@@ -129,7 +137,7 @@ class Looks:
         self.table.settle(ended, {PEER, OTHER}, is_all=is_all)
 
     def sent(self, job: str = "a") -> dict[bytes, int]:
-        return {remote: traffic.sent for remote, traffic in self.table.traffic(job).items()}
+        return {ends.remote: traffic.sent for ends, traffic in self.table.traffic(job).items()}
 
 
 def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None:
@@ -216,7 +224,7 @@ def test_short_connections_through_a_port_that_is_listened_on_are_the_listeners(
     looks.take([listening(1, 5000), listening(2, 22)])
     both = [listening(1, 5000), listening(2, 22)]
     looks.take(both, sock(5, 5000, 40_000, acked=8, received=9), sock(6, 22, 40_001, acked=7))
-    assert looks.table.traffic("a") == {PEER: Traffic(8, 9)}
+    assert looks.table.traffic("a") == {PEERS: Traffic(8, 9)}
     assert looks.table.missed("a") == 0, "what ssh sends is no job's"
 
 
@@ -259,7 +267,7 @@ def test_bytes_only_grow_and_are_those_that_were_seen(looks: list[dict[int, int]
             By({cookie + 100 * life: "a" for cookie, life in lives.items()}),
         )
         before = set(drawn)
-        now = table.traffic("a").get(PEER, Traffic(0, 0)).sent
+        now = table.traffic("a").get(PEERS, Traffic(0, 0)).sent
         assert now >= total
         total = now
     assert total == sum(most.values())
@@ -275,43 +283,58 @@ def links(
 
 
 def test_one_connection_is_told_by_both_ports() -> None:
-    assert links([sock(1, 40_000, 5000)]) == {Link(PEER, 40_000, 5000)}
+    assert links([sock(1, 40_000, 5000)]) == {link(PEER, 40_000, 5000)}
 
 
 def test_a_port_that_several_connections_share_stands_for_them() -> None:
-    assert links([sock(n, 40_000 + n, 5000) for n in range(50)]) == {Link(PEER, None, 5000)}
-    assert links([sock(n, 5000, 40_000 + n) for n in range(50)]) == {Link(PEER, 5000, None)}
+    assert links([sock(n, 40_000 + n, 5000) for n in range(50)]) == {link(PEER, None, 5000)}
+    assert links([sock(n, 5000, 40_000 + n) for n in range(50)]) == {link(PEER, 5000, None)}
     both = [sock(1, 40_001, 5000), sock(2, 40_002, 5000), sock(3, 40_003, 5000, remote=OTHER)]
-    assert links(both) == {Link(PEER, None, 5000), Link(OTHER, 40_003, 5000)}
+    assert links(both) == {link(PEER, None, 5000), link(OTHER, 40_003, 5000)}
+
+
+def test_a_port_that_connections_from_two_addresses_share_stands_for_those_of_each() -> None:
+    from_rail = [sock(n, 40_000 + n)._replace(local=RAIL) for n in (3, 4)]
+    both = [sock(1, 40_001), sock(2, 40_002), *from_rail]
+    assert links(both) == {link(PEER, None, 5000), Link(PEER, None, 5000, RAIL)}
+    assert links(both[:3]) == {link(PEER, None, 5000), Link(PEER, 40_003, 5000, RAIL)}
+    assert links(from_rail, both[:2]) == {Link(PEER, sock.local_port, 5000, RAIL) for sock in from_rail}
+
+
+def test_bytes_are_counted_by_the_addresses_at_both_ends() -> None:
+    table, judge = SocketTable(), By({1: "a", 2: "a"})
+    table.update([], {"a"}, judge)
+    table.update([sock(1, acked=10), sock(2, 40_001, acked=5)._replace(local=RAIL)], {"a"}, judge)
+    assert table.traffic("a") == {PEERS: Traffic(10, 0), Ends(RAIL, PEER): Traffic(5, 0)}
 
 
 def test_a_port_that_the_job_listens_on_is_its_own_from_the_first_connection_on() -> None:
-    assert links([listening(9, 5000), sock(1, 5000, 40_000)]) == {Link(PEER, 5000, None)}
+    assert links([listening(9, 5000), sock(1, 5000, 40_000)]) == {link(PEER, 5000, None)}
 
 
 def test_a_port_that_others_use_too_does_not_stand_for_the_job() -> None:
     own = [sock(1, 40_001, 2049), sock(2, 40_002, 2049)]
-    assert links(own, [sock(3, 40_003, 2049)]) == {Link(PEER, 40_001, 2049), Link(PEER, 40_002, 2049)}
+    assert links(own, [sock(3, 40_003, 2049)]) == {link(PEER, 40_001, 2049), link(PEER, 40_002, 2049)}
     # Toward another peer they may.
-    assert links(own, [sock(3, 40_003, 2049, remote=OTHER)]) == {Link(PEER, None, 2049)}
+    assert links(own, [sock(3, 40_003, 2049, remote=OTHER)]) == {link(PEER, None, 2049)}
 
 
 def test_a_port_of_a_peer_that_jobs_in_two_containers_use_stands_for_neither() -> None:
     pair = [sock(1, 40_001), sock(2, 40_002)]
     other = [sock(3, 40_003), sock(4, 40_004)]
     uses = Uses([*pair, *other])
-    assert Links().look(pair, uses, 0.0, Uses(pair)) == {Link(PEER, 40_001, 5000), Link(PEER, 40_002, 5000)}
+    assert Links().look(pair, uses, 0.0, Uses(pair)) == {link(PEER, 40_001, 5000), link(PEER, 40_002, 5000)}
     # If both are the same job's, it does.
-    assert Links().look(pair, uses, 0.0, uses) == {Link(PEER, None, 5000)}
+    assert Links().look(pair, uses, 0.0, uses) == {link(PEER, None, 5000)}
 
 
 def test_short_connections_through_one_port_change_nothing_after_the_second() -> None:
     tracker = Links()
     reported = [links([sock(n, 40_000 + n, 5000)], tracker=tracker, now=n * 0.1) for n in range(100)]
-    assert reported[0] == {Link(PEER, 40_000, 5000)}
-    assert all(found == {Link(PEER, None, 5000)} for found in reported[1:])
+    assert reported[0] == {link(PEER, 40_000, 5000)}
+    assert all(found == {link(PEER, None, 5000)} for found in reported[1:])
     # Between two of them, too; but not for ever, and not if another job has the port by then.
-    assert links([], tracker=tracker, now=12.0) == {Link(PEER, None, 5000)}
+    assert links([], tracker=tracker, now=12.0) == {link(PEER, None, 5000)}
     assert links([], [sock(7, 41_000, 5000)], tracker=tracker, now=12.1) == set()
     assert links([], tracker=tracker, now=12.0 + REMEMBERED_SECONDS) == set()
 
@@ -363,7 +386,7 @@ def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
     found = FoundTraffic(
         frozenset({Link(PEER, None, 5000), Link(OTHER, 5001, 40_000), Link(stranger, 1, 2), Link(self_, 3, 4)}),
         9,
-        {PEER: Traffic(10, 20), stranger: Traffic(5, 5), self_: Traffic(1, 1)},
+        {PEERS: Traffic(10, 20), Ends(HERE, stranger): Traffic(5, 5), Ends(HERE, self_): Traffic(1, 1)},
     )
     reported = traffic_report("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
     assert reported.unknown == {"192.0.2.1"}
@@ -397,3 +420,19 @@ def test_a_batch_has_room_for_so_many_links() -> None:
     fitted = fitting(parts)
     assert sum(len(part.links or ()) for part in fitted) == MAX_BATCH_LINKS
     assert sum(len(part.links or ()) + part.left_out for part in fitted) == 6 * MAX_LINKS
+
+
+def test_a_peer_with_addresses_of_both_families_is_one_host() -> None:
+    loopback = bytes(15) + b"\1"
+    links = {Link(PEER, 5000, None), Link(PEER_IPV6, 5000, None), Link(PEER_IPV6, 40_000, 6000)}
+    traffic = {
+        PEERS: Traffic(10, 1),
+        Ends(HERE_IPV6, PEER_IPV6): Traffic(20, 2),
+        Ends(loopback, loopback): Traffic(5, 5),
+    }
+    found = FoundTraffic(frozenset(links), 3, traffic)
+    report = traffic_report("a", found, ADDRESSES, "h1", as_of=1.0, counter=0)
+    assert report.unknown == frozenset()
+    told = [(link.peer, link.port, link.peer_port) for link in report.traffic.links or ()]
+    assert sorted(told, key=str) == [("h2", 40_000, 6000), ("h2", 5000, None)]
+    assert [(each.peer, each.sent, each.received) for each in report.traffic.peers] == [("h2", 30.0, 3.0)]

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from controller.wire import JobTraffic
+from controller.code_points import CLASS_SELECTORS, POOL_2
+from controller.wire import JobTraffic, LinkSeen
 from evaluation.bench.support.hosts.job_process import JobProcess
+from evaluation.bench.support.hosts.own_namespace import own_namespace
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.discovery import reports
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.packet_sources import PacketSources
+from host_reporter.discovery.sockets.links import Link
+from host_reporter.discovery.sockets.netlink import Looked
+from host_reporter.discovery.traffic_report import NO_INTERFACES
 from host_reporter.notices import Notices
 from tests.support.agent.job_sockets import PEER, by_pid, to_peer
 
+OWN_IPV6, PEER_IPV6 = "fd78::1", "fd78::2"
+
 
 class Book:
-    addresses: Mapping[str, str] | None = {"127.0.0.1": "h1", PEER: "h2"}
+    addresses: Mapping[str, str] | None = {"127.0.0.1": "h1", PEER: "h2", OWN_IPV6: "h1", PEER_IPV6: "h2"}
+    interfaces: Mapping[str, str] = NO_INTERFACES
 
     def start(self) -> None:
         """Known already."""
@@ -29,15 +37,16 @@ class Book:
 class Whole:
     """A discovery whose words are kept: the latest of each job."""
 
-    def __init__(self, notices: Notices, bytes_seconds: float) -> None:
+    def __init__(self, notices: Notices, bytes_seconds: float, book: Book | None = None) -> None:
         self.told: dict[str, JobTraffic] = {}
         self.reports = 0
         self.links: dict[str, set[tuple[str, int | None, int | None]]] = {}
+        self._seen: dict[str, tuple[LinkSeen, ...]] = {}
         self.where = PacketSources()
         self.faults: list[Exception] = []
         self.discovery = Discovery(
             "h1",
-            Book(),
+            book or Book(),
             self,
             notices,
             sources_changed=self.sources_changed,
@@ -51,7 +60,12 @@ class Whole:
             self.reports += 1
             self.told[part.job] = part
             if part.links is not None:
+                self._seen[part.job] = part.links
                 self.links[part.job] = {(link.peer, link.port, link.peer_port) for link in part.links}
+
+    def seen(self, job: str) -> tuple[LinkSeen, ...]:
+        """Returns the links of the latest report of a job that told them."""
+        return self._seen.get(job, ())
 
     def sources_changed(self, sources: PacketSources) -> None:
         self.where = sources
@@ -64,6 +78,63 @@ def whole(notices: Notices, request: pytest.FixtureRequest) -> Iterator[Whole]:
     yield built
     built.discovery.stop()
     assert built.faults == []
+
+
+class Watcher:
+    """Is shown sockets."""
+
+    def __init__(self) -> None:
+        self.looks: list[tuple[Sequence[Looked], bool]] = []
+        self.idles = 0
+        self.looking_count = 0
+
+    def looking(self) -> None:
+        self.looking_count += 1
+
+    def looked(self, namespaces: Sequence[Looked], *, is_whole: bool) -> None:
+        self.looks.append((namespaces, is_whole))
+
+    def idle(self) -> None:
+        self.idles += 1
+
+    def has(self, port: int, *, ended: bool) -> bool:
+        """Whether a socket with this local port was listed, or told to have ended."""
+        return any(
+            sock.local_port == port
+            for namespaces, _ in list(self.looks)
+            for look in namespaces
+            for sock in (look.ended if ended else look.sockets)
+        )
+
+
+def test_whoever_watches_is_shown_all_sockets_while_a_job_is_followed(
+    tmp_path: Path, peer: socket.socket, notices: Notices
+) -> None:
+    watcher, faults = Watcher(), list[Exception]()
+    whole = Whole(notices, 1.0)
+    whole.discovery.stop()
+    discovery = Discovery(
+        "h1", Book(), whole, notices, sources_changed=whole.sources_changed, failed=faults.append, watcher=watcher
+    )
+    discovery.start()
+    try:
+        with JobProcess() as job, JobProcess() as none:
+            local = to_peer(peer, none)
+            time.sleep(1.5)
+            assert watcher.looks == [], "nobody looks without a job"
+            discovery.follow({"a": by_pid(tmp_path, job)})
+            wait_until(lambda: watcher.has(local, ended=False), 5, what="the socket of no job")
+            assert all(is_whole for _, is_whole in watcher.looks)
+            assert {look.namespace for namespaces, _ in watcher.looks for look in namespaces} == {0}
+            none.do("close")
+            wait_until(lambda: watcher.has(local, ended=True), 5, what="its end")
+            idles = watcher.idles
+            discovery.follow({})
+            wait_until(lambda: watcher.idles > idles, 5)
+    finally:
+        discovery.stop()
+    assert faults == []
+    assert watcher.looking_count == len(watcher.looks)
 
 
 def test_connections_are_told_within_two_looks_by_job_and_go_again(
@@ -91,6 +162,71 @@ def test_connections_are_told_within_two_looks_by_job_and_go_again(
         to_peer(peer, one)
         time.sleep(1.5)
         assert whole.links["a"] == set()
+
+
+def test_connections_over_ipv6_are_told_counted_and_marked_like_those_over_ipv4(
+    tmp_path: Path, notices: Notices
+) -> None:
+    with own_namespace(OWN_IPV6, PEER_IPV6), socket.create_server((PEER_IPV6, 0), family=socket.AF_INET6) as server:
+        whole, port = Whole(notices, 1.0), server.getsockname()[1]
+        try:
+            with JobProcess() as job:
+                whole.discovery.follow({"a": by_pid(tmp_path, job)})
+                wait_until(lambda: whole.links.get("a") == set(), 5)
+                local = job.do(f"connect {PEER_IPV6} {port}")
+                wait_until(lambda: whole.links["a"] == {("h2", local, port)}, 5)
+                # To an address of its own loopback the kernel connects from the same one.
+                peer = socket.inet_pton(socket.AF_INET6, PEER_IPV6)
+                link = Link(peer, local, port, peer)
+                wait_until(lambda: whole.where.links == {"a": {link}}, 5, what="those who mark packets")
+                whole.discovery.mark({"a": 59}, {"a"}, POOL_2)
+                accepted, _ = server.accept()
+                wait_until(lambda: job.do("tos") == 59 << 2, 5, what="the mark")
+                job.do("send 20000")
+                assert len(accepted.recv(20_000, socket.MSG_WAITALL)) == 20_000
+                wait_until(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001), 10)
+                assert whole.told["a"].peers[0].peer == "h2"
+                accepted.close()
+        finally:
+            whole.discovery.stop()
+        assert whole.faults == []
+
+
+RAIL, RAIL_IPV6 = "127.1.0.1", "fd78:1::1"
+
+
+def test_a_connection_is_told_with_the_interface_that_has_its_address_here(tmp_path: Path, notices: Notices) -> None:
+    book = Book()
+    book.addresses = {**(Book.addresses or {}), RAIL: "h1", RAIL_IPV6: "h1"}
+    book.interfaces = {"127.0.0.1": "eth0", OWN_IPV6: "eth0", RAIL: "eth1", RAIL_IPV6: "eth1"}
+    with (
+        own_namespace(OWN_IPV6, PEER_IPV6, RAIL_IPV6),
+        socket.create_server((PEER_IPV6, 0), family=socket.AF_INET6) as ipv6,
+        socket.create_server((PEER, 0)) as ipv4,
+    ):
+        whole, ports = Whole(notices, 1.0, book), (ipv4.getsockname()[1], ipv6.getsockname()[1])
+        try:
+            with JobProcess() as job:
+                whole.discovery.follow({"a": by_pid(tmp_path, job)})
+                wait_until(lambda: whole.links.get("a") == set(), 5)
+                ways = [(PEER, ports[0], "127.0.0.1", "eth0"), (PEER_IPV6, ports[1], RAIL_IPV6, "eth1")]
+                ways += [(PEER, ports[0], RAIL, "eth1")]
+                expected = set()
+                for peer, port, source, interface in ways:
+                    expected.add((job.do(f"connect {peer} {port} {source}"), port, interface))
+                    job.do("send 20000")
+                wait_until(lambda: {(n.port, n.peer_port, n.interface) for n in whole.seen("a")} == expected, 10)
+                sent = {"eth0": (20_000.0, 20_001.0), "eth1": (40_000.0, 40_002.0)}
+                wait_until(
+                    lambda: (
+                        {each.interface: each.sent in sent[each.interface] for each in whole.told["a"].peers}
+                        == {"eth0": True, "eth1": True}
+                    ),
+                    10,
+                )
+        finally:
+            whole.discovery.stop()
+        assert whole.faults == []
 
 
 @pytest.mark.parametrize("whole", [reports.BYTES_SECONDS], indirect=True, ids=[""])
@@ -151,12 +287,26 @@ def test_an_agent_takes_away_what_one_that_was_killed_has_left(
             to_peer(peer, process)
             process.do("claim 59")
         # Its plan may mark the one job, and not the other; who is no job is none of its business.
-        whole.discovery.mark({"b": 59}, {"b"})
+        whole.discovery.mark({"b": 59}, {"b"}, POOL_2)
         whole.discovery.follow({"a": by_pid(tmp_path, job), "b": by_pid(tmp_path, marked)})
         wait_until(lambda: job.do("tos") == 0, 5)
         assert marked.do("tos") == 59 << 2 and free.do("tos") == 59 << 2
-        whole.discovery.mark({}, ())
+        whole.discovery.mark({}, (), None)
         wait_until(lambda: marked.do("tos") == 0, 5)
+
+
+def test_what_is_left_of_other_dscps_is_taken_away_when_the_plan_names_them(
+    tmp_path: Path, peer: socket.socket, whole: Whole
+) -> None:
+    with JobProcess() as job:
+        to_peer(peer, job)
+        job.do("claim 48")
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        # After the looks at which sockets are cleared, it is still there: no plan has named it.
+        wait_until(lambda: not whole.discovery._marks._uncleared, 10)
+        assert job.do("tos") == 48 << 2
+        whole.discovery.mark({}, (), CLASS_SELECTORS)
+        wait_until(lambda: job.do("tos") == 0, 5)
 
 
 def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
@@ -164,13 +314,13 @@ def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket
         to_peer(peer, job)
         to_peer(peer, free)
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
-        whole.discovery.mark({"a": 59}, {"a"})
+        whole.discovery.mark({"a": 59}, {"a"}, POOL_2)
         wait_until(lambda: job.do("tos") == 59 << 2, 5)
         assert free.do("tos") == 0
         to_peer(peer, job)
         wait_until(lambda: job.do("tos") == 59 << 2, 5)
         # The plan changes; then the job's file goes away; then the agent.
-        whole.discovery.mark({"a": 11}, {"a"})
+        whole.discovery.mark({"a": 11}, {"a"}, POOL_2)
         wait_until(lambda: job.do("tos") == 11 << 2, 5)
         whole.discovery.follow({})
         wait_until(lambda: job.do("tos") == 0, 5)

@@ -14,9 +14,10 @@ from evaluation.bench.support.hosts.job_process import JobProcess
 from evaluation.bench.support.waiting import wait_until
 from host_reporter import procfs
 from host_reporter.discovery.finder import Discovery
-from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.processes import Tree
+from host_reporter.discovery.sockets.netlink import Diag
+from host_reporter.discovery.traffic_report import NO_INTERFACES
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
 from host_reporter.procfs import Process
@@ -108,6 +109,7 @@ def test_a_job_whose_processes_come_and_go_goes_on(monkeypatch: pytest.MonkeyPat
 
 class _NoAddresses:
     addresses = None
+    interfaces = NO_INTERFACES
 
     def start(self) -> None:
         """Nobody asks."""

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
+from controller.code_points import CLASS_SELECTORS, POOL_2, CodePoints
 from controller.wire import HostPlan, Mark
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.cgroups import CgroupId
-from host_reporter.discovery.links import Link
 from host_reporter.discovery.packet_sources import PacketSources
+from host_reporter.discovery.sockets.links import Link
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import MAX_LINK_MARKS, by_group, by_link
+from host_reporter.marking.outer_headers import NO_TUNNELS, Outer
 from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
@@ -47,12 +49,13 @@ class Filters(Marker):
         super().__init__()
         self.refuses = refuses
         self.marks: tuple[AnyMark, ...] = ()
+        self.points = POOL_2
         self.applied = 0
 
-    def apply(self, marks: Sequence[AnyMark]) -> None:
+    def apply(self, marks: Sequence[AnyMark], points: CodePoints, _outer: Outer = NO_TUNNELS) -> None:
         if self.refuses == "all" or (self.refuses == "groups" and any(isinstance(mark, GroupMark) for mark in marks)):
             raise IptablesError(f"{self.refuses} refused")
-        self.marks, self.applied = tuple(marks), self.applied + 1
+        self.marks, self.points, self.applied = tuple(marks), points, self.applied + 1
 
     def why_no_groups(self) -> str | None:
         return "groups refused" if self.refuses == "groups" else None
@@ -71,18 +74,23 @@ class Host:
     def __init__(self, refuses: str = "") -> None:
         self.filters = Filters(refuses)
         self.sockets: tuple[dict[str, int], set[str]] = ({}, set())
+        self.points = POOL_2
         self.enforcement = Enforcement(
             self.filters, None, Notices(logging.getLogger("test")), mark_sockets=self._mark_sockets
         )
 
-    def _mark_sockets(self, dscps: Mapping[str, int], everywhere: Iterable[str]) -> None:
+    def _mark_sockets(
+        self, dscps: Mapping[str, int], everywhere: Iterable[str], points: CodePoints | None, over_ipv6: Iterable[str]
+    ) -> None:
         self.sockets = (dict(dscps), set(everywhere))
+        self.over_ipv6 = set(over_ipv6)
+        self.points = points or self.points
 
 
-def plan(*marks: Mark) -> HostPlan:
+def plan(*marks: Mark, **more: Any) -> HostPlan:
     return HostPlan(
-        host="h1", epoch=1, policy="fifo", mode="marked", class_dscp=(59, 51), class_floor=0.01, other_floor=0.1,
-        egress_bps=1e9, marks=marks,
+        host="h1", epoch=1, policy="fifo", mode="marked", class_floor=0.01, other_floor=0.1, egress_bps=1e9,
+        marks=marks, **{"class_dscp": (59, 51)} | more,
     )  # fmt: skip
 
 
@@ -159,17 +167,16 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
     """The filter refuses a path that is not there; the kernel can match cgroups all the same."""
 
     class Refusing(Filters):
-        def apply(self, marks: Sequence[AnyMark]) -> None:
+        def apply(self, marks: Sequence[AnyMark], points: CodePoints, _outer: Outer = NO_TUNNELS) -> None:
             if any(isinstance(mark, GroupMark) and mark.group == GROUP for mark in marks):
                 raise IptablesError("No such file or directory")
-            super().apply(marks)
+            super().apply(marks, points)
 
     host, stays = Host(), CgroupId("/jobs/b", 45)
+    filters = Refusing()
     host.enforcement = Enforcement(
-        Refusing(), None, Notices(logging.getLogger("test")), is_there=lambda group: group == stays
+        filters, None, Notices(logging.getLogger("test")), is_there=lambda group: group == stays
     )
-    filters = host.enforcement._marker
-    assert isinstance(filters, Filters)
     both = PacketSources(frozenset("ab"), {"a": GROUP, "b": stays}, BOTH.links)
     host.enforcement.set_sources(both)
     other = WHOLE.model_copy(update={"job": "b"})
@@ -201,6 +208,25 @@ def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon() -> None:
     filters.refuses = ""
     host.reconcile()
     assert filters.marks == (GroupMark("a", 59, GROUP),)
+
+
+def test_the_dscps_of_the_plan_reach_whoever_marks(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host()
+    shared = {"class_dscp": (56, 48), "acknowledgement_dscp": None, "exclusive_dscp": ()}
+    host.enforcement.set_sources(BOTH)
+    host.enforcement.apply(plan(WHOLE, **shared))
+    assert host.filters.points == host.points == CLASS_SELECTORS.first(2)
+    # Of other programs' DSCPs only what a cgroup sends is cleared: that a job has none is told.
+    assert "is not cleared" not in caplog.text
+    with caplog.at_level(logging.INFO):
+        host.enforcement.apply(plan(WHOLE, PORT, **shared))
+    assert "these jobs' programs set themselves is not cleared" in caplog.text and "apart: b; run" in caplog.text
+    # A controller of an earlier version says nothing of them.
+    caplog.clear()
+    host.enforcement.apply(plan(WHOLE, PORT))
+    assert host.filters.points == host.points == POOL_2.first(2)
+    host.enforcement.remove()
+    assert host.points == POOL_2.first(2) and "cleared" not in caplog.text
 
 
 def test_without_iptables_sockets_are_marked_one_by_one(caplog: pytest.LogCaptureFixture) -> None:

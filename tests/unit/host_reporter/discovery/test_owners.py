@@ -15,7 +15,7 @@ from evaluation.bench.support.hosts.job_process import JobProcess
 from host_reporter import procfs
 from host_reporter.discovery import owners as owners_module
 from host_reporter.discovery.owners import Owners
-from host_reporter.discovery.sock_diag import Socket
+from host_reporter.discovery.sockets.sock_diag import Socket
 from host_reporter.jobs.job import JobProcesses
 from host_reporter.notices import Notices
 from host_reporter.procfs import Process

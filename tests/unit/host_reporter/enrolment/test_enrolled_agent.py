@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ import pytest
 
 from evaluation.bench.support.hosts.own_namespace import own_namespace
 from evaluation.bench.support.waiting import wait_until
+from host_reporter.enrolment import enrol as enrolling
+from host_reporter.enrolment.enrol import enrol
+from host_reporter.notices import Notices
+from host_reporter.uplink.connection import Address, Connection
 from tests.support.controller.api.roles_yard import RolesYard
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
@@ -82,6 +88,25 @@ def test_an_agent_asks_is_approved_reports_and_needs_the_enrolment_token_no_more
         if agent is not None:
             agent.stop()
         yard.stop()
+
+
+def test_a_host_with_ipv6_alone_enrols_over_ipv6(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enrolling, "IPV4_SECONDS", 0.2)
+    with own_namespace("fd00::7"):
+        yard = RolesYard(tmp_path, enrolment={"approve": "at-once"}, api={"host": "::"})
+        try:
+            yard.start()
+            token = tmp_path / "enrol-token"
+            token.write_text(yard.tokens["rack"])
+            address = Address(f"http://[fd00::7]:{yard.port}", token)
+            notices = Notices(logging.getLogger("test"))
+            own = enrol(address, tmp_path, "h7", notices, interfaces=(), rates={})
+            with closing(Connection(own)) as connection:
+                assert connection.request("GET", "/v1/hosts/h7/peers").status == 200
+            found = host(yard)
+            assert (found["state"], found["addresses"], found["asked_from"]) == ("approved", ["fd00::7"], "fd00::7")
+        finally:
+            yard.stop()
 
 
 def test_where_the_settings_say_so_it_is_approved_at_once(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +90,42 @@ def test_lines_that_cannot_be_read_are_reported_by_number_and_reason_alone(world
         log.writelines(f"step {i} loss 0.5\n" for i in (1, 2, 3))
     wait_until(lambda: world.receiver.unread["a"][-1] == "")
     assert len(world.receiver.unread["a"]) == 2
+
+
+def test_the_count_of_lines_is_reported_again_when_it_has_doubled(world: World) -> None:
+    world.log.write_text("nothing\n" * 150)
+    world.job(progress={"log": str(world.log)})
+    world.start()
+    wait_until(lambda: world.receiver.unread.get("a"))
+    with world.log.open("a") as log:
+        log.write("nothing\n" * 149)
+    time.sleep(0.3)
+    with world.log.open("a") as log:
+        log.write("nothing\n")
+    wait_until(lambda: len(world.receiver.unread["a"]) == 2)
+    assert [reason.rpartition(" (")[2] for reason in world.receiver.unread["a"]] == [
+        "150 lines so far)",
+        "300 lines so far)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        ({"log": "{log}", "metric": "bleu"}, "step {0} hunter2_acc: 0.5\n"),
+        ({"csv": "{log}", "fields": {"iteration": "step"}}, "a,hunter2,n\n{0},1,2\n"),
+    ],
+)
+def test_names_that_stand_in_the_output_stay_on_the_host(
+    world: World, progress: dict[str, object], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.log.write_text("".join(text.format(step) for step in range(200)))
+    world.job(
+        progress={
+            key: value.format(log=world.log) if isinstance(value, str) else value for key, value in progress.items()
+        }
+    )
+    world.start()
+    wait_until(lambda: world.receiver.unread.get("a"))
+    wait_until(lambda: "hunter2" in caplog.text)
+    assert "hunter2" not in "".join(world.receiver.unread["a"])

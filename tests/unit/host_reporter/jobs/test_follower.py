@@ -15,7 +15,7 @@ from host_reporter.jobs.follower import Timing
 from host_reporter.readers.points import MAX_PENDING
 from host_reporter.readers.tail import READ_BYTES, Tail
 from host_reporter.readers.waker import Waker
-from tests.support.agent.followed_jobs import World
+from tests.support.agent.followed_jobs import PATTERN, World
 
 
 @pytest.fixture
@@ -259,6 +259,12 @@ def _endless(read: Callable[[Tail], bytes], more: bytes) -> Callable[[Tail], byt
     return changed
 
 
+@pytest.mark.parametrize(
+    "world",
+    [{}, {"timing": Timing(round=0.0)}],
+    indirect=True,
+    ids=["read at once", "the round's time is used by other files"],
+)
 def test_a_long_file_of_a_run_that_is_over_is_not_begun_again(world: World) -> None:
     lines = "".join(f'{{"iteration": {i}}}\n' for i in range(40_000))
     assert len(lines) > 2 * READ_BYTES
@@ -340,3 +346,17 @@ def test_what_is_at_a_path_now_is_watched_and_no_longer_what_was(tmp_path: Path)
     assert not waker.wait(0.0)
     waker.close()
     waker.wake()
+
+
+def test_many_long_logs_of_one_user_delay_another_user_by_little(world: World) -> None:
+    world.log.write_text("".join(f"step {step} acc 0.5\n" for step in range(20_000)))
+    for number in range(20):
+        world.job(f"many{number}", spec={"user": "alice"})
+    (world.path / "one.log").touch()
+    world.job("one", spec={"user": "bob"}, progress={"log": str(world.path / "one.log"), "pattern": PATTERN})
+    world.start()
+    wait_until(lambda: world.receiver.order("one"), 30)
+    (world.path / "one.log").write_text("step 7 acc 0.5\n")
+    wait_until(lambda: world.receiver.points("one") == [7], 30)
+    read = [number for number in range(20) if 19_999 in world.receiver.points(f"many{number}")]
+    assert len(read) < 10, "the others are still to be read"

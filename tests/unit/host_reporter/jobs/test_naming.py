@@ -13,7 +13,7 @@ import pytest
 from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs.naming import named, user_of
-from host_reporter.jobs.stages import StagedSpec, in_stage
+from host_reporter.jobs.studies.stages import StagedSpec, in_stage
 from tests.support.agent.followed_jobs import PATTERN, Recorder, World
 from tests.support.controller.registry.registry_world import job_spec
 

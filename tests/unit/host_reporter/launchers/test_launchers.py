@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from host_reporter.launchers import registry
 from host_reporter.launchers.combine import sighting_of
 from host_reporter.launchers.facts import Pod, ProcessFacts
+from host_reporter.launchers.known.hydra import writes_labels
 from host_reporter.launchers.launcher import Sighting
 from host_reporter.launchers.rules import Rule
 
@@ -306,3 +307,19 @@ def test_nonsense_raises_nothing(environment: dict[str, str], cgroups: list[str]
     for pod in (None, Pod("a", "b-worker-0")):
         sighting = see(environment, *cgroups, pod=pod)
         assert sighting is None or (sighting.name and sighting.trust in ("cgroup", "environment"))
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("mpiexec -l -n 2 python train.py", True),
+        ("mpiexec.hydra -n 2 -prepend-rank python train.py", True),
+        ("mpiexec -n 2 python train.py -l 3", False),
+        ("mpiexec -n 2 python train.py", False),
+        ("mpiexec -l -n 2 ./run.sh", True),
+        ("mpiexec -n 2 ./run.sh -l", False),
+        ("mpiexec", False),
+    ],
+)
+def test_whether_mpiexec_labels_the_lines_of_ranks(command: str, expected: bool) -> None:
+    assert writes_labels(command.split(), "/usr/bin/python") is expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from host_reporter.launchers.pods import Pods
 from host_reporter.launchers.processes import TURN_LOOKS, Processes
 from host_reporter.launchers.registry import choose
 from host_reporter.notices import Notices
-from tests.support.agent.started import end, started, unique
+from tests.support.agent.started import PATH, end, started, unique
 
 
 class Looking(Processes):
@@ -33,7 +32,7 @@ class Looking(Processes):
 def test_a_process_with_the_variables_is_seen_and_forgotten_with_its_end() -> None:
     looking = Looking()
     with started({"TRAINYARD_JOB": "x y"}) as process, started({}) as other:
-        assert looking.names(process.pid) == "x-y"
+        wait_until(lambda: looking.names(process.pid) == "x-y", 60)
         assert other.pid not in looking.seen
         seen = looking.seen[process.pid]
         assert seen.process == procfs.identify(process.pid)
@@ -49,7 +48,7 @@ def test_a_process_with_the_variables_is_seen_and_forgotten_with_its_end() -> No
 def test_a_zombie_is_no_process_of_a_job() -> None:
     looking = Looking()
     with started({"TRAINYARD_JOB": "x"}) as process:
-        assert looking.names(process.pid) == "x"
+        wait_until(lambda: looking.names(process.pid) == "x", 60)
         process.kill()
         wait_until(lambda: looking.names(process.pid) is None, 5)
         assert Path(f"/proc/{process.pid}").exists(), "nobody has asked for it yet"
@@ -72,7 +71,8 @@ def test_what_exec_makes_late_is_seen_at_its_turn() -> None:
     with started({}, ("sh", "-c", "sleep 0.3; exec env TRAINYARD_JOB=late sleep 600")) as process:
         for _ in range(8):
             looking.look()
-        time.sleep(0.5)
+        environment = Path(f"/proc/{process.pid}/environ")
+        wait_until(lambda: b"TRAINYARD_JOB=late" in environment.read_bytes(), 60)
         for _ in range(TURN_LOOKS + 2):
             looking.look()
         assert process.pid in looking.seen
@@ -92,11 +92,12 @@ time.sleep(600)
 
 
 def test_a_program_that_writes_its_title_over_its_environment_is_still_known(tmp_path: Path) -> None:
-    looking = Looking()
+    looking, begin = Looking(), tmp_path / "begin"
     with (tmp_path / "out").open("wb") as out:
-        script = "import time; time.sleep(0.7)\n" + TITLE
+        script = f"import os, time\nwhile not os.path.exists({str(begin)!r}): time.sleep(0.01)\n" + TITLE
         with started({"TRAINYARD_JOB": "x"}, (sys.executable, "-S", "-c", script), out=out) as process:
-            wait_until(lambda: looking.names(process.pid) == "x", 5)
+            wait_until(lambda: looking.names(process.pid) == "x", 60)
+            begin.touch()
             wait_until(lambda: (tmp_path / "out").read_text() == "done\n", 20)
             assert b"TRAINYARD" not in Path(f"/proc/{process.pid}/environ").read_bytes()
             for _ in range(12):
@@ -106,7 +107,7 @@ def test_a_program_that_writes_its_title_over_its_environment_is_still_known(tmp
 def test_an_id_that_comes_again_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     looking = Looking()
     with started({"TRAINYARD_JOB": "x"}) as process:
-        looking.look()
+        wait_until(lambda: looking.names(process.pid) == "x", 60)
         first = looking.seen[process.pid].process
         real = procfs.state_of
 
@@ -147,13 +148,16 @@ def test_one_look_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_environment_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes_module, "MAX_ENVIRONMENT", 300)
+    # PATH comes first, and its length is this machine's.
+    monkeypatch.setattr(processes_module, "MAX_ENVIRONMENT", len(PATH) + 300)
     looking = Looking()
-    with started({"A": "x" * 1000, "TRAINYARD_JOB": "x"}) as process:
+    with started({"A": "x" * 1000, "TRAINYARD_JOB": "x"}) as process, started({"TRAINYARD_JOB": "y"}) as other:
+        # A look reads only so many processes, the oldest first.
+        wait_until(lambda: looking.names(other.pid) == "y", 60)
         assert looking.names(process.pid) is None
     monkeypatch.setattr(processes_module, "MAX_VALUE", 4)
     with started({"TRAINYARD_JOB": "abcdefgh"}) as process:
-        assert looking.names(process.pid) == "abcd"
+        wait_until(lambda: looking.names(process.pid) == "abcd", 60)
         end(process)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import OWN_DSCP
+from controller.code_points import POOL_2
 from controller.wire import Mark
 from host_reporter.marking import table_version
 from host_reporter.marking.installed_rules import InstalledRules, class_changes, learned, table
@@ -46,7 +46,9 @@ SAVED = """# Generated
 [0:0] -A TRAINYARD-A1 -p tcp -m tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:80 -j DSCP --set-dscp 0x3f
 [0:0] -A TRAINYARD-A2 -j DSCP --set-dscp 0x2b
 [0:0] -A TRAINYARD-A2 -p tcp -m tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:80 -j DSCP --set-dscp 0x3f
-""" + "".join(f"[0:0] -A TRAINYARD-CLEAR -m dscp --dscp {dscp:#04x} -j DSCP --set-dscp 0x00\n" for dscp in OWN_DSCP)
+""" + "".join(
+    f"[0:0] -A TRAINYARD-CLEAR -m dscp --dscp {dscp:#04x} -j DSCP --set-dscp 0x00\n" for dscp in sorted(POOL_2.owned)
+)
 
 
 def installed() -> InstalledRules:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import ACKNOWLEDGEMENT_DSCP, OWN_DSCP
+from controller.code_points import DCB, POOL_2, code_points
 from controller.wire import HostPlan, Mark
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.marking import iptables_tool
-from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.enforcement import Enforcement, Marking
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.iptables_tool import IptablesTool
 from host_reporter.marking.restorer import Restorer
 from host_reporter.marking.rules_text import (
     CHAIN,
+    CLEAR,
+    CLEAR_JOBS,
     GENERATIONS,
+    JUMP,
+    GroupMark,
     MarkError,
     Sent,
     SentBytes,
@@ -102,6 +108,8 @@ def sent_dscp(
     *,
     length: int = 1500,
     flags: frozenset[str] = frozenset({"ACK"}),
+    group: str = "/",
+    protocol: str = "tcp",
 ) -> int:
     """The DSCP with which a packet leaves that a program sent with ``dscp``: OUTPUT's rules, followed as a kernel does.
 
@@ -123,6 +131,10 @@ def sent_dscp(
                 return
 
     def fits(words: list[str]) -> bool:
+        if "-p" in words and words[words.index("-p") + 1] != protocol:
+            return False
+        if "--path" in words and words[words.index("--path") + 1] != f'"{group}"':
+            return False
         if "--length" in words:
             least, most = map(int, words[words.index("--length") + 1].split(":"))
             mask, wanted = words[words.index("--tcp-flags") + 1 :][:2]
@@ -144,10 +156,82 @@ def sent_dscp(
 def test_no_program_takes_a_class_for_itself(marks: list[Mark]) -> None:
     text = switch_over(marks, 0, jump=True)
     for dscp in range(64):
-        assert sent_dscp(text, dscp) == (0 if dscp in OWN_DSCP else dscp), "another's DSCP is none of our business"
+        assert sent_dscp(text, dscp) == (0 if dscp in POOL_2.owned else dscp), "another's DSCP is none of our business"
 
 
-@pytest.mark.parametrize("own", [0, 46, *OWN_DSCP])
+SHARED = code_points((56, 48), None)
+GROUPS = [GroupMark("a", 48, CgroupId("/jobs/a", 7)), GroupMark("b", 56, CgroupId("/jobs/b", 8))]
+
+
+@pytest.mark.parametrize("dscp", range(64))
+def test_a_dscp_that_others_use_is_cleared_only_in_what_a_jobs_cgroup_sends(dscp: int) -> None:
+    text = switch_over([*GROUPS, mark("c", 48, local_port=90)], 0, jump=True, points=SHARED)
+    assert sent_dscp(text, dscp) == dscp
+    assert sent_dscp(text, dscp, protocol="udp") == dscp
+    for group in ("/jobs/a", "/jobs/b"):
+        assert sent_dscp(text, dscp, group=group, protocol="udp") == (0 if dscp in (56, 48) else dscp)
+    assert sent_dscp(text, dscp, group="/jobs/a") == 48
+    assert sent_dscp(text, dscp, sport=90) == 48
+
+
+def test_of_mixed_dscps_those_for_local_use_are_cleared_whoever_sends_them() -> None:
+    text = switch_over(GROUPS, 0, jump=True, points=code_points((56, 59), 63, other=8))
+    for protocol in ("tcp", "udp"):
+        assert [sent_dscp(text, dscp, protocol=protocol) for dscp in (56, 59, 63, 0, 46)] == [56, 8, 8, 0, 46]
+    sent = [sent_dscp(text, dscp, protocol="udp", group="/jobs/a") for dscp in (56, 59, 63, 0, 46)]
+    assert sent == [8, 8, 8, 0, 46]
+
+
+def test_without_a_dscp_of_their_own_packets_without_data_get_that_of_class_0() -> None:
+    text = switch_over(GROUPS, 0, jump=True, points=SHARED)
+    assert sent_dscp(text, 0, group="/jobs/a", length=52) == 56
+    assert sent_dscp(text, 0, group="/jobs/a", length=1500) == 48
+
+
+def test_no_chain_for_jobs_cgroups_where_all_dscps_are_for_local_use() -> None:
+    text = switch_over(GROUPS, 0, jump=True, points=DCB)
+    assert CLEAR_JOBS not in text
+    assert "cgroup" not in "".join(line for line in text.splitlines() if line.startswith(f"-A {CLEAR} "))
+    assert CLEAR_JOBS in removal(f":{CLEAR_JOBS} - [0:0]\n")
+
+
+OWN = replace(POOL_2, jobs=(3, 46), exclusive=frozenset({7, 59, 63}))
+"""DSCPs of a host whose jobs have 3 and 46 for their life."""
+
+
+@pytest.mark.parametrize("acknowledgements", [63, 40, None])
+def test_a_program_may_set_the_dscps_of_jobs_here_and_no_other_one_that_is_ours(acknowledgements: int | None) -> None:
+    groups = [GroupMark("a", 3, CgroupId("/jobs/a", 7)), GroupMark("b", 46, CgroupId("/jobs/b", 8))]
+    points = replace(OWN, acknowledgements=acknowledgements)
+    text = switch_over(groups, 0, jump=True, points=points)
+    for group in ("/", "/jobs/a", "/jobs/b"):
+        sent = [sent_dscp(text, dscp, protocol="udp", group=group) for dscp in (3, 46, 7, 59, 63, 26, 0)]
+        assert sent == [3, 46, 0, 0, 0, 26, 0], "such as for a tunnel"
+    assert sent_dscp(text, 40, protocol="udp", group="/jobs/a") == (0 if acknowledgements == 40 else 40)
+    assert [sent_dscp(text, dscp, group="/jobs/a") for dscp in (0, 46, 7)] == [3, 3, 3], "its connections are the job's"
+    expected = 3 if acknowledgements is None else acknowledgements
+    assert sent_dscp(text, 0, group="/jobs/a", length=52) == expected
+
+
+def test_a_plan_changes_nothing_where_jobs_have_their_own_dscps() -> None:
+    base = {"host": "h1", "epoch": 1, "policy": "fifo", "mode": "dscp", "class_dscp": [59, 51, 43]}
+    base |= {"class_floor": 0.01, "other_floor": 0.1, "egress_bps": 1e9}
+    plans = [
+        HostPlan.model_validate(
+            base
+            | {
+                "jobs": [{"job": "a", "dscp": 3, "service_class": k}],
+                "marks": [{"job": "a", "service_class": k, "dscp": 3, "local_port": 5000}],
+            }
+        )
+        for k in (0, 2)
+    ]
+    before, after = plans
+    assert new_classes(before.marks, after.marks, 0) == ""
+    assert before.code_points == after.code_points
+
+
+@pytest.mark.parametrize("own", [0, 46, *POOL_2.owned])
 def test_a_mark_decides_whatever_the_program_set(own: int) -> None:
     text = switch_over([mark("a", 51, remote="10.0.0.2", remote_port=80), mark("b", 11, local_port=90)], 1, jump=True)
     assert sent_dscp(text, own, "10.0.0.2", dport=80) == 51
@@ -176,7 +260,7 @@ def test_what_carries_no_data_goes_first_but_no_end_before_its_data(flags: str, 
         return sent_dscp(text, 0, length=length, flags=frozenset(flags.split()), **packet)
 
     text = switch_over(marks, 0, jump=True)
-    assert sent(remote="10.0.0.2", dport=80) == (ACKNOWLEDGEMENT_DSCP if goes_first else 11)
+    assert sent(remote="10.0.0.2", dport=80) == (POOL_2.acknowledgements if goes_first else 11)
     assert sent() == 0, "what is no job's stays as it is"
     text = switch_over(marks, 0, jump=True, acknowledgements=False)
     assert sent(remote="10.0.0.2", dport=80) == 11
@@ -328,7 +412,58 @@ def test_where_the_kernel_cannot_tell_acknowledgements_they_stay_with_their_job(
     marks = [mark("a", 59, remote="10.0.0.2", remote_port=80)]
     assert enforcement.apply(HostPlan.model_validate(plan | {"other_floor": 0.1, "egress_bps": 1e9, "marks": marks}))
     assert sent_dscp(tools[0].committed, 0, "10.0.0.2", dport=80, length=52) == 59
-    assert not enforcement.marks_acknowledgements
+    assert enforcement.marking == Marking(jobs=True, acknowledgements=False)
+
+
+class Kernel(IptablesTool):
+    """A tool whose table is the last text that was committed. ``refuses`` makes it refuse the next ones."""
+
+    def __init__(self, variant: str) -> None:
+        super().__init__(variant)
+        self.texts: list[str] = []
+        self.refuses = False
+
+    def save(self) -> str:
+        return self.texts[-1] if self.texts else ""
+
+    def version(self) -> None:
+        return None
+
+    def commit(self, text: str) -> None:
+        if self.refuses:
+            raise IptablesError("refused")
+        # The jump of the first text stays.
+        self.texts.append(text if JUMP in text else f"{text}{JUMP}\n")
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
+    """The tools that a marker opens; the first one is all that it opens."""
+    tools: list[Kernel] = []
+    monkeypatch.setattr(iptables_tool, "run", lambda _command, _text="": "")
+    monkeypatch.setattr(iptables_tool, "IptablesTool", lambda variant: tools.append(Kernel(variant)) or tools[-1])
+    return tools
+
+
+def test_other_dscps_replace_all_rules_though_the_marks_are_the_same(kernel: list[Kernel]) -> None:
+    marker, marks = Marker(), [mark("a", 56, local_port=90)]
+    marker.apply(marks, SHARED)
+    assert not marker.marks_acknowledgements, "no switch can tell them"
+    marker.apply(marks, SHARED)
+    assert len(kernel[0].texts) == 1, "nothing has changed"
+    # What the kernel has refused is not taken for installed.
+    kernel[0].refuses = True
+    with pytest.raises(IptablesError):
+        marker.apply(marks, POOL_2)
+    assert not marker.marks_acknowledgements
+    kernel[0].refuses = False
+    marker.apply(marks, POOL_2)
+    assert marker.marks_acknowledgements
+    assert [sent_dscp(kernel[0].texts[-1], dscp) for dscp in (56, 59, 63)] == [56, 0, 0]
+    # What is put back, and what is left where nobody says what goes first, has the same DSCPs.
+    marker.put_back()
+    marker.open()
+    assert [sent_dscp(text, 59) for text in kernel[0].texts[-2:]] == [0, 0]
 
 
 def test_a_table_that_iptables_cannot_show_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import pytest
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.nic.errors import NicError, foreign
-from host_reporter.nic.tensorlights import Server, band_queues, server_of
-from host_reporter.nic.tensorlights_thread import TensorLights
+from host_reporter.nic.tensorlights.bands import Server, band_queues, server_of
+from host_reporter.nic.tensorlights.thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import OptionsError, read_options
 
@@ -61,6 +61,14 @@ def test_the_agent_does_without_a_controller_unless_one_is_named() -> None:
     assert not read_options([*NIC, "--nic", "tls-rr", "--controller", "http://10.0.0.5:8080"], {}).is_alone
 
 
+def test_jobs_share_bands_unless_each_is_to_have_one(tmp_path: Path) -> None:
+    assert read_options([*NIC, "--nic", "tls-rr"], {}).nic_bands == "shared"
+    assert read_options([*NIC, "--nic", "tls-rr", "--nic-bands", "each"], {}).nic_bands == "each"
+    path = tmp_path / "agent.yaml"
+    path.write_text("interface: eth0\nrate_bps: 1.0e+9\nnic_bands: each\n")
+    assert read_options(["--config", str(path), "--nic", "tls-one"], {}).nic_bands == "each"
+
+
 def test_the_options_may_stand_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text("nic: tls-rr\ninterface: eth0\nrate_bps: 1.0e+9\nrotate_seconds: 5\n")
@@ -80,6 +88,11 @@ def test_the_options_may_stand_in_a_file(tmp_path: Path) -> None:
         (["--nic", "tls-one", *NIC, "--rotate-seconds", "5"], "--rotate-seconds: it needs --nic tls-rr"),
         (["--rotate-seconds", "5"], "--rotate-seconds: it needs --nic tls-rr"),
         (["--nic", "tls-rr", *NIC, "--rotate-seconds", "0"], "--rotate-seconds: "),
+        ([*NIC, "--nic-bands", "each"], "--nic-bands: it needs --nic tls-one or tls-rr"),
+        (
+            ["--nic", "tls-one", *NIC, "--nic-bands", "own"],
+            "--nic-bands: is the text 'own'; it should be 'shared' or 'each'",
+        ),
         (
             ["--nic", "tls-one", "--interface", "eth0", "--rate-bps", "1000"],
             "--rate-bps: tls-one orders links of 100,000 bit/s and more, and 1000 is less",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import CLASS_DSCP
+from controller.code_points import CLASS_SELECTORS, POOL_2, code_points
 from controller.wire import Mark
 from host_reporter.marking.rules_text import MarkError, SentBytes, counts, removal, switch_over
 from host_reporter.nic.tree import HANDLE, MTU, burst_bytes, htb_tree
@@ -23,7 +24,7 @@ from host_reporter.nic.tree import HANDLE, MTU, burst_bytes, htb_tree
 def test_a_tree_has_a_leaf_and_a_filter_a_class_and_floors_within_the_link(
     rate: float, classes: int, floor: float, other: float
 ) -> None:
-    lines = htb_tree("eth0", rate, CLASS_DSCP[:classes], floor, other)
+    lines = htb_tree("eth0", rate, POOL_2.first(classes), floor, other)
     leaves = [line for line in lines if f"parent {HANDLE}:1 classid" in line]
     assert [re.findall(r"prio (\d)", line) for line in leaves] == [[str(k)] for k in range(classes)] + [["7"]]
     floors = sum(int(re.findall(r"rate (\d+)bit", line)[0]) for line in leaves)
@@ -32,6 +33,21 @@ def test_a_tree_has_a_leaf_and_a_filter_a_class_and_floors_within_the_link(
     assert f"match ip tos 0xfc 0xfc flowid {HANDLE}:10" in "".join(lines), "acknowledgements go with class 0"
     assert all(int(limit) >= 2 * 65536 for line in lines for limit in re.findall(r"limit (\d+)", line))
     assert not any("\n" in line for line in lines)
+
+
+def test_a_tree_serves_the_dscps_of_the_plan() -> None:
+    lines = "\n".join(htb_tree("eth0", 1e8, CLASS_SELECTORS.first(2), 0.01, 0.1))
+    assert re.findall(r"match ip tos (\S+) 0xfc flowid \S+:(\S+)", lines) == [("0xe0", "10"), ("0xc0", "11")]
+
+
+def test_a_tree_serves_the_dscps_of_jobs_with_the_class_of_the_moment() -> None:
+    points = replace(POOL_2.first(3), jobs=(3, 46), order=((3, 2), (46, 0)))
+    lines = "\n".join(htb_tree("eth0", 1e8, points, 0.01, 0.1))
+    found = re.findall(r"match ip tos (\S+) 0xfc flowid \S+:(\S+)", lines)
+    assert found == [("0x0c", "12"), ("0xb8", "10"), ("0xfc", "10")]
+    assert lines.count("bfifo") == 4, "each class has its leaf, whether a job is in it or not"
+    no_jobs = "\n".join(htb_tree("eth0", 1e8, replace(POOL_2, acknowledgements=None, jobs=()), 0.01, 0.1))
+    assert "match ip tos" not in no_jobs
 
 
 @pytest.mark.parametrize(
@@ -59,7 +75,7 @@ def test_a_burst_is_a_millisecond_of_the_link_and_at_least_two_packets(rate: flo
 )
 def test_a_tree_that_cannot_be(rate: float, dscps: tuple[int, ...], floor: float, other: float) -> None:
     with pytest.raises(ValueError, match=r"class|DSCP|floor|rate"):
-        htb_tree("eth0", rate, dscps, floor, other)
+        htb_tree("eth0", rate, code_points(dscps, 63), floor, other)
 
 
 @given(st.text(min_size=1, max_size=40))

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from host_reporter.formats.events import Ended, Point
+from host_reporter.formats.outputs.advice import suggestion
 from host_reporter.formats.outputs.line_reader import Declared
 from host_reporter.formats.outputs.records import TableReader
 from host_reporter.formats.preset import Fields
 from host_reporter.readers.auto import Wish, auto_source, kind_of
-from host_reporter.readers.log_source import Source
+from host_reporter.readers.log_source import TOO_LONG, Source
 from host_reporter.readers.tail import Tail
 from tests.support.agent.sources import at, events, points
 
@@ -75,8 +76,9 @@ def test_a_hole_at_the_begin_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (gzip.compress(LOG.encode()), "compressed (gzip)"),
+        (gzip.compress(LOG.encode(), mtime=0), "compressed (gzip)"),
         (LOG.encode("utf-16"), "UTF-16"),
+        (LOG.encode("utf-32"), "UTF-32"),
         (LOG.encode("utf-16-le"), "UTF-16"),
         (b"SQLite format 3\0" + bytes(100), "SQLite"),
     ],
@@ -159,7 +161,9 @@ def test_declared_fields_of_csv(tmp_path: Path) -> None:
     ]
     lacking = Source(Tail(path), TableReader({}, Declared(), Fields(iteration="step")))
     assert events(lacking) == []
-    assert "no column step; there are n, q, t" in str(lacking.problem(final=True))
+    assert "no column step" in str(lacking.problem(final=True)) and str(lacking.problem()).endswith(
+        "; there are n, q, t"
+    )
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -186,11 +190,82 @@ def test_a_document_is_read_again_when_it_has_grown_and_not_while_it_is_torn(tmp
     path.write_text('{"max_steps": 50, "log_hi')
     assert points(source) == []
     assert source.problem() is None, "it may just be being written"
+    said = source.problem(final=True)
+    assert said is not None and said.startswith(f"{path}: it is no JSON document: ")
     entries.append({"step": 20, "loss": 0.8})
     path.write_text(json.dumps({"max_steps": 50, "log_history": entries}))
     assert points(source) == [(20, 0.8)]
     path.write_text(json.dumps({"max_steps": 50, "log_history": [{"step": 1, "loss": 3.0}]}))
     assert isinstance(events(source)[0], Ended)
+
+
+@pytest.mark.parametrize("name", ["log", "rows.csv", "rows.jsonl"])
+def test_a_line_that_is_too_long_is_said_to_be_there(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("1" * 100_000 + "\n" + "1" * 100_000)
+    source = auto_source(at(path))
+    assert points(source) == []
+    assert source.unmatched == 2
+    said = source.problem(final=True)
+    assert said is not None and "no line so far matches a known format" in said
+    assert source.samples == (TOO_LONG, TOO_LONG)
+    assert suggestion(TOO_LONG) is None
+
+
+def test_a_comma_between_semicolons_is_for_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("epoch;loss;name\r\n1;3,100;a,1\r\n2;0,998;b\r\n3;1,5e-1;c\r\n")
+    assert points(auto_source(at(path))) == [(1, 3.1), (2, 0.998), (3, 0.15)]
+
+
+RECORDS = [{"mode": "train", "epoch": epoch, "iter": 5, "data_time": 0.1, "loss": 3 - epoch} for epoch in (1, 2)]
+
+
+@pytest.mark.parametrize("begin", [None, "", '{"mode": "tra'])
+def test_a_file_is_read_when_it_shows_what_it_is(tmp_path: Path, begin: str | None) -> None:
+    path = tmp_path / "train.log.json"
+    text = "".join(json.dumps(record) + "\n" for record in RECORDS)
+    if begin is not None:
+        path.write_text(begin)
+    source = auto_source(at(path))
+    assert points(source, rest=False) == []
+    path.write_text(text)
+    source.aim()
+    found = events(source)
+    assert [(e.iteration, e.metric) for e in found if isinstance(e, Point)] == [(5, 2), (10, 1)]
+    assert source.problem(final=True) is None
+
+
+def test_one_line_of_json_is_read_when_no_more_will_come(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text('{"step": 5, "loss": 2.0}\n')
+    source = auto_source(at(path))
+    assert points(source, rest=False) == []
+    assert points(source) == [(5, 2)]
+
+
+def test_a_file_that_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")
+    source = auto_source(at(tmp_path / "log"))
+    assert points(source) == []
+    assert source.problem() == f"{tmp_path / 'log'}: it is no ordinary file"
+
+
+def test_a_long_hole_at_the_begin_hides_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.truncate(2**20)
+        file.seek(2**20)
+        file.write(LOG.encode())
+    assert points(auto_source(at(path))) == [(10, 0.9), (20, 0.8), (30, 0.7)]
+
+
+def test_a_record_of_many_bytes_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    filler = {"hist": [1.25] * 8000}
+    lines = [{**filler, "training_iteration": n, "trial_id": "a", "time_total_s": n, "loss": 3 - n} for n in (1, 2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert points(auto_source(at(path))) == [(1, 2), (2, 1)]
 
 
 def test_what_kind_of_file_it_is(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from host_reporter.formats.outputs.interpreter import Interpreter
 from host_reporter.formats.preset import Pattern, Preset
 from host_reporter.formats.reading import Reading
 from host_reporter.formats.recognition import Recognition
+from host_reporter.formats.registry import available
 from host_reporter.readers.log_source import Source
 from host_reporter.readers.match_limit import TICK_SECONDS, MatchLimit, Overrun
 from host_reporter.readers.parse import Event, Point
@@ -97,4 +98,29 @@ def test_lines_that_each_cost_a_little_too_much_take_a_small_part_of_the_time(tm
     for _ in range(10):
         source.poll(limit)
     assert source.unmatched == parsed, "the file rests"
+    source.close()
+
+
+def test_long_lines_that_every_preset_looks_at_are_no_reason_to_leave_a_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    settings = "{" + ", ".join(f"'setting_{number}': {number}" for number in range(120)) + "}\n"
+    path.write_text(settings * 25 + "iter 10: loss 2.5, time 50.00ms, mfu 7.05%\n")
+    source, limit = Source(Tail(path), Interpreter(Recognition(available()))), MatchLimit()
+    events: list[Event] = []
+    more = True
+    while more:
+        found, more = source.poll(limit)
+        events += found
+    assert not source.is_costly
+    assert events[-1] == Point(11.0, 2.5)
+    source.close()
+
+
+def test_the_job_has_no_pattern_to_simplify_where_a_preset_takes_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(WORDS + "\n")
+    source = Source(Tail(path), reader(rf"iteration {STEP} (\w+\s?)+$"))
+    source.poll(MatchLimit())
+    problem = source.problem()
+    assert problem is not None and "the format test takes too long" in problem
     source.close()

@@ -37,9 +37,10 @@ _lines = st.lists(
 
 @given(data=_lines, places=st.lists(st.integers(0, 2**20), max_size=8))
 def test_any_split_of_the_stream_gives_the_same_lines(data: bytes, places: list[int]) -> None:
-    whole = list(Lines().feed(data))
-    lines = Lines()
+    at_once, lines = Lines(), Lines()
+    whole = list(at_once.feed(data))
     assert [line for piece in _cut(data, places) for line in lines.feed(piece)] == whole
+    assert lines.dropped == at_once.dropped
     assert all(len(line.encode()) <= 3 * MAX_LINE_BYTES for line in whole)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -102,6 +102,17 @@ def test_all_that_there_was_is_told_apart_from_what_comes_after(tail: Tail) -> N
     assert tail.last_bytes() == b"x"
 
 
+@pytest.mark.parametrize("look", [Tail.last_bytes, lambda tail: tail.first_bytes(9)], ids=["its end", "its beginning"])
+def test_a_look_before_the_first_poll_opens_the_file_and_takes_nothing_from_it(
+    tail: Tail, look: Callable[[Tail], bytes]
+) -> None:
+    assert look(tail) == b"", "it is not there yet"
+    _write(tail.path, b"one\n")
+    assert look(tail) == b"one\n"
+    assert tail.poll() == (b"one\n", True), "it is new to the reader"
+    assert tail.poll() == (b"", False)
+
+
 def test_a_deleted_file_is_kept_until_there_is_another(tail: Tail) -> None:
     _write(tail.path, b"one\n")
     tail.poll()
@@ -139,3 +150,17 @@ def test_a_long_file_comes_in_pieces_whole(tail: Tail) -> None:
         pieces.append(piece)
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= READ_BYTES
+
+
+def test_a_hole_of_any_size_is_not_read_and_what_comes_into_it_is(tail: Tail) -> None:
+    _write(tail.path, b"one\n")
+    assert tail.poll()[0] == b"one\n"
+    os.truncate(tail.path, 2**40)
+    tail.aim()
+    polls = [tail.poll()[0] for _ in range(5)]
+    assert sum(map(len, polls)) <= READ_BYTES, "the hole is not gone through"
+    assert tail.is_there, "nobody waits for its end"
+    with tail.path.open("r+b") as file:
+        file.seek(2**30)
+        file.write(b"two\n")
+    assert b"".join(tail.poll()[0] for _ in range(3)).strip(b"\0") == b"two\n"

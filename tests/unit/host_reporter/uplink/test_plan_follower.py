@@ -12,7 +12,7 @@ import pytest
 from controller.wire import HostPlan
 from evaluation.bench.support.hosts.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.enforcement import Enforcement, Marking
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink.connection import Address
@@ -48,8 +48,8 @@ class Recorder(Enforcement):
         return self.sent()
 
     @property
-    def marks_acknowledgements(self) -> bool:
-        return self.marks_first
+    def marking(self) -> Marking:
+        return Marking(self.marks > 0, self.marks_first)
 
     @property
     def is_marking(self) -> bool:
@@ -71,9 +71,10 @@ class Plans:
         notices = Notices(logging.getLogger("test"))
         self.enforcement = Recorder(notices)
         self.counted: list[Mapping[str, Sent]] = []
-        self.marked: list[bool] = []
+        self.marked: list[Marking] = []
         self.faults: list[Exception] = []
         self.paused: list[bool] = []
+        self.followed: list[int] = []
         self.follower = PlanFollower(
             Address(self.server.url),
             "h1",
@@ -83,12 +84,16 @@ class Plans:
             marked=self.marked.append,
             failed=self.faults.append,
             paused=self.paused.append,
+            followed=self._note,
             **timing,
         )
 
     @property
     def did(self) -> list[str]:
         return self.enforcement.did
+
+    def _note(self, plan: HostPlan) -> None:
+        self.followed.append(plan.epoch)
 
 
 @pytest.fixture
@@ -118,11 +123,11 @@ def test_a_plan_is_carried_out_at_once_and_not_again(plans: Plans) -> None:
     plans.follower.start()
     wait_until(lambda: plans.did == ["apply 1"])
     assert plans.server.plan_waits.wait(60)
-    assert plans.marked[-1] is False
+    assert plans.marked[-1] == Marking(True, False)
     plans.enforcement.marks_first = True
     plans.server.set_plan(plan(2))
     wait_until(lambda: plans.did == ["apply 1", "apply 2"], what="the new plan ends the wait")
-    wait_until(lambda: plans.marked[-1], what="whether acknowledgements are marked is told after each plan")
+    wait_until(lambda: plans.marked[-1] == Marking(True, True), what="what is marked is told after each plan")
     counted = len(plans.counted)
     wait_until(lambda: len(plans.counted) >= counted + 3, what="bytes are counted meanwhile")
     assert plans.counted[-1] == {"a": Sent(1000)}
@@ -134,6 +139,37 @@ def test_the_host_is_made_equal_to_its_plan_again_from_time_to_time(plans: Plans
     plans.server.set_plan(plan(1, marks=[]))
     plans.follower.start()
     wait_until(lambda: plans.did.count("apply 1") >= 3)
+
+
+def test_jobs_are_told_of_a_plan_before_it_is_carried_out(plans: Plans) -> None:
+    plans.enforcement.fault = RuntimeError("a fault")
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    wait_until(lambda: plans.faults)
+    assert plans.followed == [1]
+
+
+@follows_with(again_seconds=0.1, stale_seconds=3600.0)
+def test_the_plan_in_force_is_told_again_with_and_without_a_controller(plans: Plans) -> None:
+    plans.server.set_plan(plan(1, marks=[]))
+    plans.follower.start()
+    wait_until(lambda: len(plans.followed) >= 4)
+    plans.server.stop()
+    told = len(plans.followed)
+    wait_until(lambda: len(plans.followed) >= told + 2)
+    assert set(plans.followed) == {1}
+
+
+@follows_with(stale_seconds=0.1)
+def test_an_old_plan_is_told_no_more(plans: Plans) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    wait_until(lambda: plans.did == ["apply 1"])
+    plans.server.stop()
+    wait_until(lambda: "open" in plans.did)
+    told = len(plans.followed)
+    time.sleep(0.5)
+    assert len(plans.followed) == told
 
 
 @follows_with(stale_seconds=0.4)

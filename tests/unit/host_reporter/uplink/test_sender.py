@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from controller.model import Progress
-from controller.wire import HostReport, JobSpec
+from controller.wire import HostReport, InterfaceTraffic, JobSpec
 from evaluation.bench.support.waiting import wait_until
+from host_reporter.marking.enforcement import Marking
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink.connection import Address
+from host_reporter.uplink.interfaces import AGAIN_SECONDS, InterfaceNews
 from host_reporter.uplink.sender import Sender
 
 SPEC = JobSpec()
@@ -36,7 +38,9 @@ class Server(ThreadingHTTPServer):
         self.sent: dict[str, float] = {}
         self.seen: set[tuple[str, int]] = set()
         self.repeats = 0
-        self.acknowledging = False
+        self.marking = Marking()
+        self.interfaces: list[InterfaceTraffic] = []
+        self.is_older = False
         self.connections: list[socket.socket] = []
         self.put_status: Callable[[str], int] = lambda _job: 201
         self.post_status: list[int] = []
@@ -59,7 +63,8 @@ class Server(ThreadingHTTPServer):
         known = (report.session, report.seq) in self.seen
         self.seen.add((report.session, report.seq))
         self.repeats += known
-        self.acknowledging = report.marks_acknowledgements
+        self.marking = Marking(report.marks, report.marks_acknowledgements, report.tunnel_ports)
+        self.interfaces += report.interfaces or ()
         for part in () if known else report.jobs:
             if part.job not in self.jobs:
                 refused.append({"job": part.job, "reason": "unknown job; register it first"})
@@ -96,6 +101,10 @@ class Handler(BaseHTTPRequestHandler):
             # Taken, but the answer is lost on the way.
             self.server.take(report)
             self.close_connection = True
+            return
+        newer = [name for name in ("interfaces", "marks", "tunnel_ports") if getattr(report, name) not in (None, ())]
+        if self.server.is_older and newer:
+            self._answer(422, {"detail": f"{newer[0]}: there is no such field"})
             return
         self._answer(status, self.server.take(report) if status == 200 else {"detail": "no"})
 
@@ -153,10 +162,70 @@ def test_a_batch_that_was_not_taken_comes_again_and_counts_once(
     assert server.ended == ["a"]
 
 
-def test_whether_acknowledgements_are_marked_is_told(server: Server, sender: Sender) -> None:
-    for value in (True, False, True):
-        sender.marks(value)
-        wait_until(lambda value=value: server.acknowledging is value)
+def test_what_is_marked_is_told(server: Server, sender: Sender) -> None:
+    for marking in (Marking(True, True), Marking(False), Marking(True, False, (4789, 6081)), Marking(None, True)):
+        sender.marks(marking)
+        wait_until(lambda marking=marking: server.marking == marking)
+
+
+def interface(sent: float, rate: float | None = None) -> InterfaceTraffic:
+    return InterfaceTraffic(interface="eth0", kind="network", sent=sent, unseen_sent_rate=rate)
+
+
+def test_what_interfaces_carry_goes_with_the_next_batch_and_at_once_where_it_says_something_else(
+    server: Server, faults: list[Exception]
+) -> None:
+    sender = Sender(Address(server.url), "h1", 60.0, Notices(logging.getLogger("test")), faults.append)
+    sender.start()
+    try:
+        wait_until(lambda: server.seen, what="the first batch")
+        time.sleep(0.2)
+        sender.note_interfaces((interface(1),))
+        time.sleep(0.3)
+        assert server.interfaces == []
+        sender.note_interfaces((interface(2, 5e6),))
+        wait_until(lambda: server.interfaces == [interface(2, 5e6)])
+        sender.note_interfaces((interface(3),))
+        wait_until(lambda: server.interfaces == [interface(2, 5e6), interface(3)], what="that it is over")
+        sender.declare("a", SPEC)
+        wait_until(lambda: "a" in server.jobs)
+        sender.add("a", _points(1))
+        wait_until(lambda: server.jobs["a"] == [1])
+        assert len(server.interfaces) == 2, "what it has is not told again"
+    finally:
+        sender.stop()
+    assert faults == []
+
+
+@pytest.mark.parametrize("marks", [None, True])
+def test_an_older_controller_loses_nothing_but_what_it_does_not_know(
+    server: Server, sender: Sender, caplog: pytest.LogCaptureFixture, marks: bool | None
+) -> None:
+    server.is_older = True
+    sender.marks(Marking(marks, True, (4789,)))
+    sender.declare("a", SPEC)
+    wait_until(lambda: "a" in server.jobs)
+    sender.note_interfaces((interface(1, 5e6),))
+    sender.add("a", _points(1, 2))
+    wait_until(lambda: server.jobs["a"] == [1, 2])
+    for sent in range(2, 5):
+        sender.note_interfaces((interface(sent, 5e6 * 3**sent),))
+        sender.add("a", _points(sent + 1))
+    wait_until(lambda: server.jobs["a"] == [1, 2, 3, 4, 5])
+    assert server.interfaces == []
+    assert server.marking == Marking(None, True)
+    said = [each for each in caplog.messages if "does not take what interfaces carry" in each]
+    assert len(said) == 1, "it is tried again only after a while"
+
+
+def test_a_controller_that_is_renewed_is_told_of_interfaces_after_a_while() -> None:
+    news = InterfaceNews()
+    news.note((interface(1),))
+    news.refused(100.0)
+    assert news.due(100.0 + AGAIN_SECONDS - 1) is None
+    assert news.due(100.0 + AGAIN_SECONDS) == (interface(1),)
+    news.taken((interface(1),))
+    assert news.due(1000.0) is None
 
 
 def test_the_controllers_period_is_known_from_its_answer(server: Server, sender: Sender) -> None:

@@ -15,7 +15,8 @@ import sasp
 from sasp.core.chunks import Layout, chunk_elements
 from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
-from sasp.core.order import Turns
+from sasp.core.leads import Leads
+from sasp.core.order import ChunkQueue, Turns
 from sasp.core.scheme import Scheme, Versions, parse
 from sasp.exchange.frames import Frame, Kind, notice_silence, pack, receive, unpack
 from tests.support.paths import ROOT
@@ -24,7 +25,7 @@ from tests.support.paths import ROOT
 @pytest.mark.parametrize(
     ("text", "lead", "release", "bound"),
     [
-        ("bsp", 0, 0, 0), ("bsp+overlap", 0, 0, 0), ("bsp+sasp", 0, 0, 0),
+        ("bsp", 0, 0, 0), ("bsp+overlap", 0, 0, 0), ("bsp+sasp", 0, 0, 0), ("bsp+sasp:1", 1, 0, 1),
         ("ssp:3", 0, 3, 3), ("ssp:3+overlap", 0, 3, 3), ("ssp:3+sasp", 3, 0, 3),
         ("asp", 0, None, None), ("asp+sasp", 0, None, None), ("asp+sasp:2", 2, None, None),
     ],
@@ -38,7 +39,7 @@ def test_a_scheme_is_read_and_keeps_its_bound_with_sasp(text, lead, release, bou
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ssp", "ssp:", "ssp:0", "ssp:-1", "ssp:1.5", "bsp:1", "asp:1", "asp+overlap:1", "bsp+sasp:1", "sasp",
+    ["", "ssp", "ssp:", "ssp:0", "ssp:-1", "ssp:1.5", "bsp:1", "asp:1", "asp+overlap:1", "bsp+overlap:1", "sasp",
      "bsp+", "BSP", "ssp:99999999", "ssp:1+sasp:2", "bsp+sasp+sasp"],
 )  # fmt: skip
 def test_what_is_no_scheme_is_refused(text) -> None:
@@ -61,6 +62,36 @@ def test_clocks_refuse_what_would_break_the_bound() -> None:
     assert (clocks.computed, clocks.communicated) == (2, 0)
     clocks.synchronise(1, 2)
     assert clocks.communicated == 2
+
+
+def test_each_layer_has_a_lead_of_its_own() -> None:
+    clocks = Clocks(2, 0)
+    clocks.set_leads([1, 0])
+    clocks.end_iteration()
+    assert (clocks.due(0), clocks.due(1)) == (0, 1)
+    assert (clocks.may_compute(0), clocks.may_compute(1)) == (True, False)
+    with pytest.raises(SaspError, match="layer 1 computed although its synchronisation is more than 0 behind"):
+        clocks.end_iteration()
+    clocks.synchronise(1, 1)
+    clocks.end_iteration()
+    clocks.set_leads([0, 0])
+    assert clocks.due(0) == 2
+    for wrong, why in (([1], "there must be 2"), ([-1, 0], "of 0 or more")):
+        with pytest.raises(SaspError, match=why):
+            clocks.set_leads(wrong)
+
+
+def test_what_is_due_first_is_sent_first() -> None:
+    """Chunk 0's layer may be one iteration late, so chunk 1 of the same iteration goes before it."""
+    leads, queue = Leads(2, 0), ChunkQueue()
+    leads.change([1, 0], since=1)
+    for iteration in (1, 2):
+        for layer in (0, 1):
+            queue.put(layer, iteration, leads.due(layer, iteration))
+    assert [queue.dequeue() for _ in range(4)] == [(1, 1), (0, 1), (1, 2), (0, 2)]
+    with pytest.raises(SaspError, match="leads change from iteration 1 on, after a change from iteration 3 on"):
+        leads.change([0, 0], since=3)
+        leads.change([1, 1], since=1)
 
 
 def test_what_cannot_be_cut_or_counted_is_refused() -> None:

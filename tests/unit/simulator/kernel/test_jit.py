@@ -146,3 +146,13 @@ def test_what_is_compiled_can_allocate_nothing_so_it_counts_no_references(monkey
     assert numba.njit(allocates)(3) == 0.0
     with pytest.raises(numba.core.errors.TypingError):
         jit.entry(allocates)(3)
+
+
+def test_who_waits_long_for_the_compiler_is_told_how_far_it_has_got():
+    told: list[str] = []
+    times = iter([0.0, 4.0, 11.0, 15.0, 30.0])
+    announcer = compiling.Announcer(told.append, lambda: next(times))
+    for name in ("heap.push", "heap.pop", "groups.move", "groups.move"):
+        announcer.begins(name)
+    announcer.end()
+    assert told[1:] == ["still compiling after 11 s: 3 functions so far", "compiled in 30 s"]

@@ -13,7 +13,7 @@ from simulator.jobs import Compute, Workload
 from simulator.limits import Limits
 from simulator.network import Hose
 from simulator.outcome import Outcome
-from simulator.recorded.fit import fitted
+from simulator.recorded.fit import ROUNDS, fitted
 from simulator.recorded.observed import observed
 from simulator.recorded.source import Recorded, reading
 from simulator.workloads.catalogue import named
@@ -73,6 +73,15 @@ def test_the_fit_takes_out_what_others_slowed() -> None:
     errors = [mean(abs(found[name] / true[name] - 1) for name in true) for found in (before, after)]
     assert errors[1] < min(0.25, errors[0])
     assert all(after[name] <= before[name] for name in true)
+
+
+def test_the_fit_tells_how_far_it_is() -> None:
+    workload = mix("training-light", 1)
+    source = Recorded("f", recorded(workload, run(workload, "fair")), 1e9)
+    shares: list[float] = []
+    fitted(source, make("fair", {}), LIMITS, Hose(reading(source)[1].workload.hosts), shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1 and 0 < shares[0] < 1 / ROUNDS
 
 
 def test_what_was_observed_is_what_ran() -> None:

@@ -114,3 +114,17 @@ def test_what_cannot_be_used_is_left_out_with_its_reason(left_out: Run, why: str
     found = jobs_of(left_out, run("a", described(*PS), *steady(20, 5.0)))
     assert set(found.estimated) == {"a"}
     assert found.left_out["x"].startswith(why)
+
+
+def test_a_host_with_several_interfaces_is_as_many_hosts_of_the_simulation() -> None:
+    rails = {"ps/eth0": (RATE, RATE), "ps/eth1": (RATE, RATE)}
+    demand = (Pair(src="w1", dst="ps", bytes=1e6), Pair(src="ps/eth1", dst="w1", bytes=2e6))
+    runs = (run("a", described(*demand, servers=("ps",)), *steady(20, 5.0)),)
+    known = Recording("f", 100.0, runs, {"ps": (2 * RATE, 2 * RATE)}, {"fair": 100.0}, {}, None, None, 0, {"ps": rails})
+    found = workload_of(known, RATE)
+    assert set(found.workload.hosts) == {"w1", "ps/eth0", "ps/eth1"} and found.unknown_rates == ("w1",)
+    (job,) = found.workload.jobs
+    _, push, pull = job.lanes[0]
+    assert push == Transfer((Demand("w1", "ps/eth0", 5e5), Demand("w1", "ps/eth1", 5e5)))
+    assert pull == Transfer((Demand("ps/eth1", "w1", 2e6),))
+    assert [(task.role, task.host) for task in job.tasks] == [(Role.PS, "ps"), (Role.WORKER, "w1")]

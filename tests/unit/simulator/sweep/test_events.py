@@ -86,6 +86,17 @@ def changed(text: str, **changes: Any) -> str:
     return as_text(events)
 
 
+def test_a_terminal_shows_how_far_the_fit_is(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes stderr for a terminal
+    monkeypatch.setenv("COLUMNS", "200")
+    status, _, err = sim(capsys, "--events", file, "--policy", "fair", "--json")
+    assert status == 0
+    shown = [line for line in err.splitlines() if "fit to the recording" in line]
+    assert shown and "100%" in shown[-1]
+
+
 def test_what_is_missing_is_assumed_and_said(text: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = generate(MIX).jobs[0].id
 

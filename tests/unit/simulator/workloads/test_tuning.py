@@ -45,6 +45,12 @@ def test_halving_keeps_the_best_of_each_rung_and_waits_for_all_of_it() -> None:
     assert all(len(job.curve) == job.iterations for job in jobs)
     assert by_stage["s/rung2"][0].after == tuple(job.id for job in by_stage["s/rung1"])
     assert {job.arrival for job in jobs} == {5.0}
+    assert [job.rungs_left for job in jobs] == [2, 2, 2, 2, 1, 1, 0]
+
+
+def test_a_bracket_whose_trials_do_not_last_tells_no_rung_that_has_none() -> None:
+    jobs = halving.halving_jobs(study([0.1, 0.2]), 0.0)
+    assert [(job.stage, job.rungs_left) for job in jobs] == [("s/rung1", 1), ("s/rung1", 1), ("s/rung2", 0)]
 
 
 def test_of_equals_the_first_is_kept() -> None:

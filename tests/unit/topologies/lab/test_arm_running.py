@@ -27,10 +27,21 @@ class Controller:
     hosts: tuple[SimpleNamespace, ...] = ()
 
     def __init__(
-        self, _emulation, folder: Path, policy: str, *, options, plugins: str, classes: int, period_seconds: float
+        self,
+        _emulation,
+        folder: Path,
+        policy: str,
+        *,
+        options,
+        plugins: str,
+        classes: int,
+        period_seconds: float,
+        enforce: tuple[str, ...],
+        identity: str,
     ) -> None:
         self.folder = folder
-        DID.append(f"{policy} {dict(options)} {plugins} {classes} {period_seconds:g}")
+        self.enforce = enforce
+        DID.append(f"{policy} {dict(options)} {plugins} {classes} {period_seconds:g} {'+'.join(enforce)} {identity}")
 
     def start(self) -> None:
         self.folder.mkdir()
@@ -52,7 +63,7 @@ class Controller:
         return read
 
     def status(self) -> SimpleNamespace:
-        return SimpleNamespace(jobs=0, hosts=self.hosts)
+        return SimpleNamespace(jobs=0, hosts=self.hosts, enforce=self.enforce)
 
     def wait(self, condition, _seconds: float) -> bool:
         return condition()
@@ -67,7 +78,13 @@ class Controller:
 class SilentHost(Controller):
     """Its only host never reports."""
 
-    hosts = (SimpleNamespace(name="h1", alive=False),)
+    hosts = (SimpleNamespace(name="h1", alive=False, marks=None),)
+
+
+class UnmarkedHost(Controller):
+    """Its only host reports, and does not mark."""
+
+    hosts = (SimpleNamespace(name="h1", alive=True, marks=False),)
 
 
 @dataclass
@@ -101,7 +118,7 @@ def emulation(tmp_path: Path) -> SimpleNamespace:
 
 def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: SimpleNamespace, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    choice = PolicyChoice("jpas", {"a": 1}, plugins="here")
+    choice = PolicyChoice("jpas", {"a": 1}, plugins="here", identity="dscp")
     with arm.running(emulation, PLANNED, choice, results, controller_type=Controller) as run:
         run.jobs.append(Process("job"))
         run.stops.append(lambda: DID.append("tuner stopped"))
@@ -114,7 +131,7 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
         assert began == pytest.approx(run.meeting.announced(), abs=0.001)
         assert run.finish().jobs == 0
         assert DID[-2:] == ["tuner stopped", "job SIGTERM"]
-    assert DID[:2] == ["jpas {'a': 1} here 7 1", "ready"]
+    assert DID[:2] == ["jpas {'a': 1} here 7 1 switches+hosts dscp", "ready"]
     assert DID[-1] == "controller stopped"
     assert DID.count("job SIGTERM") == 1
     assert (results / "controller" / "metrics.txt").read_text() == "metrics"
@@ -145,11 +162,22 @@ def test_what_went_wrong_counts_and_not_what_fails_on_the_way_out(emulation: Sim
     assert not list(emulation.folder.iterdir())
 
 
-def test_an_arm_whose_agents_are_silent_is_taken_down(emulation: SimpleNamespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("choice", "controller_type"),
+    [(PolicyChoice("fair"), SilentHost), (PolicyChoice("fair", enforce=("hosts",)), UnmarkedHost)],
+)
+def test_an_arm_whose_agents_are_silent_is_taken_down(
+    emulation: SimpleNamespace, tmp_path: Path, choice: PolicyChoice, controller_type: Any
+) -> None:
     results = tmp_path / "results"
     with (
-        pytest.raises(LabError, match="no report from h1; h1's reporter says:"),
-        arm.running(emulation, PLANNED, PolicyChoice("fair"), results, controller_type=SilentHost),
+        pytest.raises(LabError, match="no report, or no marks, from h1; h1's reporter says:"),
+        arm.running(emulation, PLANNED, choice, results, controller_type=controller_type),
     ):
         pytest.fail("it must not begin")
     assert DID[-1] == "controller stopped"
+
+
+def test_where_switches_enforce_an_agent_need_not_mark(emulation: SimpleNamespace, tmp_path: Path) -> None:
+    with arm.running(emulation, PLANNED, PolicyChoice("fair"), tmp_path / "results", controller_type=UnmarkedHost):
+        assert "ready" in DID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from controller.cli.main import main
 from tests.support.fake_kernel import FakeKernel
+from topologies.lab import command
 
 JOB = {
     "id": "a", "arrival": 0.0, "architecture": "ps", "hosts": ["h1", "h2"], "port": 5000, "model": "m",
@@ -59,6 +61,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
         ({"jobs": [JOB | {"family": "a\nb"}]}, ["spec.yaml:", "jobs[0].family", "no control characters"]),
         ({"jobs": [JOB, JOB]}, ["spec.yaml:", "two jobs are called a"]),
         ({"topology": "ring"}, ["spec.yaml:", "topology", "'testbed' or 'leaf_spine'"]),
+        ({"rails": 9}, ["spec.yaml:", ": rails: is the number 9; it should be less than or equal to 8"]),
+        ({"addresses": "ipv5"}, ["spec.yaml:", ": addresses:", "'ipv4', 'ipv6' or 'both'"]),
+        (
+            {"topology": "leaf_spine", "hosts": 4, "rails": 2},
+            ["spec.yaml:", ": rails: several rails are for topology: testbed; a leaf_spine has one"],
+        ),
         ({"leaves": 2}, ["spec.yaml:", ": leaves: is for topology: leaf_spine; the testbed has one switch"]),
         ({"uplink_bps": 1e6}, ["spec.yaml:", ": uplink_bps: is for topology: leaf_spine"]),
         (
@@ -77,6 +85,45 @@ def test_a_wrong_experiment_is_refused(
     assert status == 2
     assert out == ""
     assert all(part in err for part in wanted), err
+
+
+@pytest.mark.parametrize(
+    ("options", "topology", "wanted"),
+    [
+        (["--rails", "0"], "testbed", "--rails: is the number 0; it should be greater than or equal to 1"),
+        (["--rails", "2"], "leaf_spine", "--rails: several rails are for topology: testbed"),
+    ],
+)
+def test_an_option_that_does_not_fit_the_experiment_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], topology: str, wanted: str
+) -> None:
+    file = spec(tmp_path / "spec.yaml", topology=topology, hosts=4)
+    status, out, err = run(capsys, "--policy", "fair", *options, file)
+    assert (status, out) == (2, "")
+    assert wanted in err
+    assert len(err.splitlines()) == 1
+
+
+def test_options_win_over_the_experiments_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kernel: FakeKernel
+) -> None:
+    out = tmp_path / "out"
+    common = ["--datapath", "uml", "--policy", "fair", "--results", out]
+    chosen = ["--addresses", "both", "--rails", "2"]
+    status, shown, err = run(capsys, *common, *chosen, spec(tmp_path / "spec.yaml", addresses="ipv6"))
+    assert status == 0, err
+    assert "testbed of 13 hosts with 2 rails, IPv4 and IPv6" in shown
+
+
+@pytest.mark.parametrize(("more", "identity"), [([], "flows"), (["--identity", "dscp"], "dscp")])
+def test_all_arms_know_jobs_by_what_is_said(more: list[str], identity: str) -> None:
+    parser = argparse.ArgumentParser()
+    command.add_command(parser.add_subparsers())
+    options = parser.parse_args(["lab", "spec.yaml", "--policy", "fair", "--policy", "jpas", *more])
+    assert [(choice.policy, choice.identity) for choice in command.choices(options)] == [
+        ("fair", identity),
+        ("jpas", identity),
+    ]
 
 
 def test_an_unknown_policy_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from controller.wire import EventDocument
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.registry.family_runs import rising
 from tests.support.lab import curious
@@ -43,10 +43,11 @@ class Network:
     hosts = ("h1", "h2")
     bridges = ()
     own_queues = False
+    dscp = "class-selectors"
 
     def plugs(self) -> list[SimpleNamespace]:
         return [
-            SimpleNamespace(host=host, address=f"10.0.0.{n}", rate_bps=1e8, switch=None, port=None)
+            SimpleNamespace(host=host, addresses=(f"10.0.0.{n}",), rate_bps=1e8, switch=None, port=None)
             for n, host in enumerate(self.hosts, start=1)
         ]
 
@@ -113,6 +114,28 @@ def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(sta
     controller = start("curious", EARLIER, plugins=str(curious.install(tmp_path / "plugins")))
     assert explained(controller)["reason"] == "resnet, 3 before, target None"
     assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
+
+
+def test_where_hosts_alone_enforce_it_is_ready_when_one_marks(start: Start) -> None:
+    controller = start("fifo", enforce=("hosts",))
+    with pytest.raises(LabError, match="not ready after 1 s: no agent reports"):
+        controller.wait_ready(seconds=1.0)
+    for seq, (marks, said) in enumerate(((False, "no agent marks packets"), (True, "")), start=1):
+        report = {"session": "s", "seq": seq, "sent_at": time.time(), "marks": marks}
+        headers = {"Authorization": f"Bearer {controller.host_token('h1')}"}
+        with requests.Session() as session:
+            session.trust_env = False
+            sent = session.post(f"{controller.url}/v1/hosts/h1/reports", json=report, headers=headers, timeout=10)
+        assert sent.ok, sent.text
+        if said:
+            with pytest.raises(LabError, match=said):
+                controller.wait_ready(seconds=1.0)
+    status = controller.wait_ready(seconds=10.0)
+    assert (status.enforce, [host.marks for host in status.hosts]) == (("hosts",), [True, None])
+
+
+def test_who_only_observes_is_ready_with_a_plan(start: Start) -> None:
+    assert start("fifo", enforce=()).wait_ready(seconds=10.0).enforce == ()
 
 
 def test_who_chooses_a_token_can_watch_a_run(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

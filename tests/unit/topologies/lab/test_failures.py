@@ -25,6 +25,7 @@ from topologies.lab import arm, lab
 from topologies.lab.agents import Agents
 from topologies.lab.controller_process import ControllerProcess, ControllerSilentError
 from topologies.lab.results import LabRequest, PolicyChoice, save
+from topologies.lab.use import watch
 from topologies.studies.process import TunerProcess
 
 
@@ -56,6 +57,7 @@ class Network:
 
     hosts = bridges = ()
     own_queues = False
+    dscp = "pool-2"
 
     def __init__(self, folder: Path, command: list[str]) -> None:
         self.folder = folder
@@ -194,7 +196,7 @@ def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
             arm.wait_for_hosts(living, agents)
         with pytest.raises(ForkServerError):
             tuner = TunerProcess(tmp_path, experiment)
-            arm._wait_for_jobs(
+            watch.wait_for_jobs(
                 living, experiment, trainers={}, agents=agents, tuner=tuner, start=9e12, tick=lambda *_: None
             )
 
@@ -243,7 +245,20 @@ def test_a_request_that_makes_no_sense_starts_nothing(kernel: FakeKernel, tmp_pa
     fair = (PolicyChoice("fair"),)
     for wrong, words in (
         (LabRequest((experiment, fabric), fair), "must agree on topology, leaves, spines"),
+        (
+            LabRequest((experiment, experiment.model_copy(update={"dscp": "dcb"})), fair),
+            "dscp, segments, port_packets and rto_min_seconds",
+        ),
+        (
+            LabRequest((experiment, experiment.model_copy(update={"segments": 2})), fair),
+            "segments, port_packets and rto_min_seconds",
+        ),
         (LabRequest((fabric,), fair, alone_iterations=5), "alone on the testbed only"),
+        (LabRequest((experiment, experiment.model_copy(update={"rails": 2, "seed": 2})), fair), "uplink_bps, rails"),
+        (
+            LabRequest((experiment.model_copy(update={"rails": 2}),), (PolicyChoice("fair", nic="tls-rr"),)),
+            "policy fair: nic tls-rr orders one interface of a host; set rails to 1",
+        ),
     ):
         with pytest.raises(LabInputError, match=words):
             lab.run_lab(wrong, "uml", results_dir=tmp_path / "out")
@@ -264,6 +279,16 @@ def test_an_arm_that_declares_or_finds_what_there_is_not_starts_nothing(kernel: 
         with pytest.raises(LabInputError, match=words):
             lab.run_arms(experiment, [choice], "uml", results_dir=tmp_path / "out")
     assert kernel.runs() == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_switches_that_serve_by_dscp_in_every_arm_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(lab, "choose", lambda _wanted: "user")
+    choice = PolicyChoice("jpas", enforce=("hosts",), served="plain")
+    with pytest.raises(LabInputError, match="serve by DSCP in every arm"):
+        lab.run_arms(generate(LIGHT, 1), [choice], "user", results_dir=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -22,7 +22,7 @@ from topologies.trainer.calls import Call, Calls, call, call_file, read_call
 from topologies.trainer.results import JobResult, done_file, write_whole
 from topologies.trainer.transfers.task import HaltedError
 
-CALL = Call(arrival=100.0, curve="digits-mlp-4", begin=2, total=6, stage="b0.r1")
+CALL = Call(arrival=100.0, curve="digits-mlp-4", begin=2, total=6, stage="b0.r1", rungs_left=0)
 
 
 def plan(**values: Any) -> dict[str, Any]:

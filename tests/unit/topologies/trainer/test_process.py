@@ -135,13 +135,14 @@ def test_a_studys_job_begins_when_it_is_called_and_one_that_nobody_calls_leaves_
     run.start("h1", "h2", "h3")
     progress = run.folder / "progress" / "h1" / "s.t1.r1.jsonl"
     arrival = time.time() + 1.5
-    call(run.folder, "s.t1.r1", Call(arrival=arrival, curve=CURVE.name, begin=3, total=8, stage="b0.r1"))
+    call(run.folder, "s.t1.r1", Call(arrival=arrival, curve=CURVE.name, begin=3, total=8, stage="b0.r1", rungs_left=2))
     wait_until(run.job_file("h1", "s.t1.r1").exists)
     assert time.time() >= arrival - 0.01
     document = json.loads(run.job_file("h1", "s.t1.r1").read_text())
     assert (document["study"], document["spec"]["iterations"]) == ("s", 5)
     assert "progress" not in document, "it is told by the helper"
-    assert json.loads(progress.read_text().splitlines()[0])["stage"] == "b0.r1", "before the agent sees the job"
+    first = json.loads(progress.read_text().splitlines()[0])
+    assert (first["stage"], first["rungs_left"]) == ("b0.r1", 2), "before the agent sees the job"
     wait_until((run.folder / "done" / "s.t1.r1.json").exists)
     result = run.result("s.t1.r1")
     whole = curves.replay(curves.load(CURVE.name), 8)

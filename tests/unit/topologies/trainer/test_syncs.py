@@ -11,8 +11,9 @@ import pytest
 
 from evaluation.bench.support.waiting import wait_until
 from tests.support.trainer.processes import job
-from topologies.trainer import barriers
 from topologies.trainer.__main__ import load_experiment
+from topologies.trainer.barriers import files
+from topologies.trainer.barriers.waits import waits
 from topologies.trainer.runner import InputError
 
 
@@ -23,14 +24,16 @@ def test_workers_tell_when_they_came_to_each_barrier_where_they_are_asked(lab):
     run.file.write_text(json.dumps(document))
     run.start("h1", "h2", "h3")
     assert {run.wait(host)[0] for host in run.trainers} == {0}
-    moments = {rank: json.loads((run.folder / "barriers" / "server" / f"{rank}.json").read_text()) for rank in (1, 2)}
-    for came in moments.values():
-        assert len(came) == 8
-        assert all(later - earlier >= 0.005 for earlier, later in itertools.pairwise(came))
-    barrier_wait = barriers.read(run.folder, "server", 2)
+    server, workers = files.read(run.folder, "server", 2)
+    for worker in workers:
+        assert (len(worker.ready), len(worker.entered)) == (9, 8)
+        assert all(later - earlier >= 0.005 for earlier, later in itertools.pairwise(worker.entered))
+    barrier_wait = waits(workers, server, 0.005)
     assert barrier_wait.barriers == 7
-    spread = [abs(a - b) for a, b in zip(*moments.values(), strict=True)][1:]
+    spread = [abs(a - b) for a, b in zip(workers[0].entered, workers[1].entered, strict=True)][1:]
     assert barrier_wait.mean_seconds == pytest.approx(sum(spread) / 14, abs=1e-5), "of two workers one waits"
+    assert barrier_wait.at_server.mean_seconds >= 0.0
+    assert barrier_wait.causes.fan_out_seconds > 0.0
     assert sorted(path.name for path in (run.folder / "barriers").iterdir()) == ["server"], (
         "only parameter servers have"
     )

@@ -14,14 +14,13 @@ from topologies.trainer.__main__ import load_experiment, main
 from topologies.trainer.calls import Calls
 from topologies.trainer.runner import InputError, Options, tasks
 from topologies.trainer.start import Start
-from topologies.trainer.transfers.task import Addresses
 
 
 def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str | None = None) -> str:
     file = folder / "experiment.json"
     file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [plan]}))
     with pytest.raises(InputError) as refused:
-        options = Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only)
+        options = Options(load_experiment(file), host, 0.0, folder, (IPv4Address("127.0.0.0"),), only)
         tasks(options, Start(), Calls(folder))
     return str(refused.value)
 

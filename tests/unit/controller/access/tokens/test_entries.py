@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -138,15 +140,23 @@ def test_what_is_wrong_is_named_and_no_token_is_shown(text: str, field: str, sai
     assert SECRET not in problem and SECRET[:12] not in problem and "1234567890123456" not in problem
 
 
-def test_there_are_only_so_many_entries_and_a_thousand_cost_less_than_a_millisecond() -> None:
+def test_there_are_only_so_many_entries_and_a_thousand_cost_few_times_their_hashes() -> None:
     one = 'a{}: {{role: viewer, hash: "' + HASH + '"}}\n'
     found, faults = entries("".join(one.format(n) for n in range(MAX_ENTRIES + 1)))
     assert found == {} and "1000 is the most" in faults[0][1]
     full = table("".join(one.format(n) for n in range(MAX_ENTRIES)))
     assert len(full) == MAX_ENTRIES
-    seconds = []
-    for _ in range(20):
-        began = time.perf_counter()
-        full.of_token(b"wrong", 0.0)
-        seconds.append(time.perf_counter() - began)
-    assert min(seconds) < 0.001
+
+    def hashes() -> None:
+        for _ in range(MAX_ENTRIES):
+            hashlib.sha256(b"wrong").hexdigest()
+
+    def least_seconds(of: Callable[[], object]) -> float:
+        seconds = []
+        for _ in range(20):
+            began = time.perf_counter()
+            of()
+            seconds.append(time.perf_counter() - began)
+        return min(seconds)
+
+    assert least_seconds(lambda: full.of_token(b"wrong", 0.0)) < 6 * least_seconds(hashes)

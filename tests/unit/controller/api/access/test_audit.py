@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
@@ -55,7 +56,7 @@ def test_the_life_of_a_job(yard: Controller) -> None:
     assert (created["who"], created["role"], created["address"]) == ("operator", "operator", "127.0.0.1")
     assert (created["action"], created["path"]) == ("PUT /v1/jobs/{id}", "/v1/jobs/seen")
     assert (created["status"], created["outcome"], created["before"]) == (201, "done", None)
-    assert created["after"]["tasks"][0] == {"role": "ps", "host": "h1", "port": 5000}
+    assert created["after"]["tasks"][0] == {"role": "ps", "host": "h1", "port": 5000, "protocol": "tcp"}
     assert (heavier["before"], heavier["after"]) == ({"weight": 1.0}, {"weight": 2.0})
     assert again["before"] == {"state": "ended"}
     assert (deleted["after"], deleted["status"], deleted["before"]["weight"]) == (None, 204, 2.0)
@@ -105,6 +106,17 @@ def test_refused_tries(yard: Controller) -> None:
     wait_until(lambda: report["hash"] in file_of(yard).read_text())
     for secret in (wrong, OPERATOR, HOST):
         assert secret not in file_of(yard).read_text()
+
+
+def test_who_shows_nothing_and_asks_who_it_is_has_no_record(yard: Controller) -> None:
+    """The console asks so, each time that its page is opened."""
+    since = head(yard)
+    assert requests.get(f"{yard.url}/v1/caller", timeout=15).status_code == 401
+    assert yard.call("GET", "/v1/caller", token="a-guessed-token-of-nobody").status_code == 401
+    assert requests.get(f"{yard.url}/v1/jobs", timeout=15).status_code == 401
+    guessed, jobs = newest(yard, since)
+    assert (guessed["action"], guessed["detail"]) == ("GET /v1/caller", "the token is not known here")
+    assert jobs["action"] == "GET /v1/jobs"
 
 
 def test_pages(yard: Controller) -> None:

@@ -17,12 +17,13 @@ import pytest
 import requests
 
 from controller.cli.main import main
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 from tests.support.controller.api.cases import assert_problem, spec
 from tests.support.controller.api.roles_yard import RolesYard
 from tests.support.controller.tls.authority import Authority
+from tests.support.loopback import has_been_read
 
 Files = tuple[Path, Path]
 RESET = struct.pack("ii", 1, 0)
@@ -232,7 +233,7 @@ def test_who_leaves_while_waiting_saves_no_other_whose_authority_is_gone(yard: S
         head = f"GET /v1/hosts/h1/plan?wait=30 HTTP/1.1\r\nHost: x\r\nIf-None-Match: {tag}\r\n\r\n"
         waiting[-1].sendall(head.encode())
     *leaving, stays = waiting
-    time.sleep(0.5)  # until each of them waits
+    wait_until(lambda: all(map(has_been_read, waiting)), what="that each of them waits")
     for each in leaving:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         each.close()

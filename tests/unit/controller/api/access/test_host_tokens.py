@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from controller.declared.claimed_traffic import ClaimedTraffic, size_of
 from controller.declared.declared import Declared
-from controller.declared.job_flows import ClaimedTraffic, size_of
 from controller.journal.bodies import JobBody
 from controller.model import Progress
 from controller.refusals import Conflict
 from controller.registry import shares
+from controller.registry.job.job_bodies import job_of, job_text
 from controller.registry.job.record import JobRecord
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, Controller
@@ -27,6 +28,7 @@ from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
 from tests.support.controller.api.cases import assert_problem, spec
 from tests.support.controller.registry.registry_world import World, job_spec, progress
+from tests.support.loopback import has_been_read
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_a_job_that_comes_while_a_body_is_on_its_way_is_not_taken_over(yard: Con
     theirs = {"tasks": [{"role": "ps", "host": "h2", "port": 5004}, {"role": "worker", "host": "h3"}]}
     with socket.create_connection(("127.0.0.1", yard.port), 10) as slow:
         slow.sendall(head.encode() + body[:1])
-        time.sleep(0.3)
+        wait_until(lambda: has_been_read(slow))
         assert yard.call("PUT", "/v1/jobs/theirs", theirs).status_code == 201
         slow.sendall(body[1:])
         assert b" 403 " in slow.recv(65536).partition(b"\r\n")[0]
@@ -221,10 +223,10 @@ def test_one_hosts_token_leaves_room_for_the_jobs_of_others(monkeypatch: pytest.
 
 def test_whose_job_it_is_survives_a_restart() -> None:
     job = JobRecord("a", Declared.of(job_spec()), run=1, arrival=0.0, registered_at=0.0, registrar="h1")
-    body = JobBody.model_validate_json(job.body_text())
-    assert JobRecord.from_body("a", body).registrar == "h1"
+    body = JobBody.model_validate_json(job_text(job))
+    assert job_of("a", body).registrar == "h1"
     old = JobBody.model_validate_json(body.model_dump_json(exclude={"registrar"}))
-    assert JobRecord.from_body("a", old).registrar is None, "a journal from before says nothing of it"
+    assert job_of("a", old).registrar is None, "a journal from before says nothing of it"
 
 
 def test_jobs_that_have_ended_give_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from controller.access.tokens.hashes import new_token
-from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api.cases import spec
 from tests.support.controller.api.from_address import ask
@@ -28,7 +28,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
     folder = tmp_path_factory.mktemp("leaks")
     api = {"token": SECRETS[0], "host_tokens": {"h2": SECRETS[1]}, "metrics_port": free_port()}
     controller = RolesYard(folder, api=api, journal=str(folder / "journal"), audit={"file": str(folder / "audit")})
-    controller.start()
+    controller.start(wrapper=["env"])  # a process of its own, with its own arguments
     yield controller
     controller.stop()
 

@@ -61,6 +61,7 @@ def sampled(api: Served, clock: Clock, *counts: int) -> None:
     sampler = Sampler(api.services, clock)
     for count in counts:
         api.yard.network.port_bytes = lambda anew=True, count=count: {(1, 2): {0: count, None: 2 * count}}
+        api.yard.network.received_bytes = lambda count=count: {(1, 1): 3 * count}
         sampler.sample()
         clock.now += SAMPLE_SECONDS
 
@@ -207,9 +208,11 @@ def test_the_network_is_a_graph_with_rates_load_and_proofs(api: Served, clock: C
     one, two, cable = network.links
     assert (one.a.node, one.a.port, one.b.node, one.b.port) == ("h1", None, f"{1:016x}", 1)
     assert (one.a_to_b_bps, one.b_to_a_bps) == (2e9, 1e9)
-    assert one.b_to_a_load_bps is None and one.problems == ()
+    assert one.b_to_a_load_bps is one.b_to_a_total_bps is None and one.problems == ()
+    assert (one.a_to_b_load_bps, one.a_to_b_total_bps) == (None, 24000.0), "what a host sends has no classes"
     assert two.b_to_a_load_bps is not None
     assert (two.b_to_a_load_bps["0"], two.b_to_a_load_bps["other"]) == (8000.0, 16000.0)
+    assert (two.a_to_b_total_bps, two.b_to_a_total_bps) == (None, 24000.0)
     assert two.problems == ("its queues are not ours",)
     assert (cable.a.node[-1], cable.a.port, cable.b.node[-1], cable.b.port) == ("1", 9, "2", 8)
     assert cable.a_to_b_bps == cable.b_to_a_bps == 4e9

@@ -108,8 +108,8 @@ def test_who_loses_a_name_to_others_at_once_is_told(yard: RolesYard, readers: di
     put(yard, "night", "taken", 5003, user="ann")
     readers["speech"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "removed")
     readers["vision"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "waiting")
+    wait_until(lambda: [each["data"]["state"] for each in readers["night"].of("job")][-2:] == ["removed", "waiting"])
     time.sleep(1.2)
-    assert [document["data"]["state"] for document in readers["night"].of("job")][-2:] == ["removed", "waiting"]
     own = [document["data"] for document in readers["vision"].of("job") if document["data"]["id"] == "taken"]
     assert {data["state"] for data in own} == {"waiting"}
 

@@ -15,7 +15,8 @@ import pytest
 from controller.cli.console.command import MOST
 from controller.console import PAGE, find_files
 from controller.console.static import CHARTS, HEADERS
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from tests.support.controller.cli.console_process import Console
 
 EVENT = '{"id": 1, "event": "plan", "time": 2.5, "data": {"policy": "fair"}}\n'

@@ -42,7 +42,7 @@ def test_every_policy_orders_a_file_and_never_below_the_bound(policy: str, run: 
     document = snapshot(
         job("a", ("h1", "h2", 5e6), ("h1", "h3", 5e6), iterations_left=20, progress=points, compute_seconds=0.2),
         job("b", ("h2", "h3", 9e6), arrival=-3.0, weight=2.5, stage="s"),
-        job("c", ("h1", "h2", 1e6), ("h1", "h4", 1e6), arrival=1.0, stage="s", iterations_left=0.5),
+        job("c", ("h1", "h2", 1e6), ("h1", "h4", 1e6), arrival=1.0, stage="s", rungs_left=2, iterations_left=0.5),
         job("d"),
         now=10.0,
     )
@@ -64,6 +64,7 @@ def test_defaults(run: Any, tmp_path: Path) -> None:
     made = read_snapshot(write(tmp_path, {"hosts": [{"name": "x"}], "jobs": [job("a", stage=None)]}))
     one = made.jobs[0]
     assert (one.arrival, one.weight, one.stage, one.iterations_left) == (0.0, 1.0, None, 1.0)
+    assert one.rungs_left is None
     assert (one.compute_seconds, one.progress, one.iterations_total, one.metric.name) == (0.0, (), None, "accuracy")
     assert (made.hosts["x"].ingress_bps, made.hosts["x"].egress_bps) == (1e9, 1e9)
 
@@ -116,7 +117,7 @@ def test_the_bound_is_chosen_and_each_is_at_least_as_tight_as_the_one_before(run
     _, out, _ = run("--policy", "sincronia", "--json", path)
     assert json.loads(out)["lower_bound_seconds"] == bounds[0]
     _, out, _ = run("--policy", "sincronia", "--bound", "exact", path)
-    assert "(no order is below 0.01333 s)" in out
+    assert "(no order is below 13.3 ms)" in out
 
 
 def test_the_exact_bound_is_refused_for_more_than_12_jobs(run: Any, tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_a_table_for_people_and_the_standard_input(run: Any, monkeypatch: pytest
 def test_options_of_the_policy(run: Any, tmp_path: Path) -> None:
     path = write(tmp_path, snapshot(job("a", ("h1", "h2", 1e6)), job("b", ("h1", "h2", 9e9))))
     _, out, _ = run("--policy", "sincronia", "--option", "online=true", "--option", "unit_seconds=0.5", path)
-    assert "epoch 1 of 8, which ends in 0.5 s" in out
+    assert "epoch 1 of 8, which ends in 500 ms" in out
     for wrong, words in [
         (["--option", "online=maybe"], "online: 'maybe'; it must be true or false"),
         (["--option", "online"], "it must be KEY=VALUE"),

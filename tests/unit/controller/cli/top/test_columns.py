@@ -38,6 +38,14 @@ def test_in_a_narrow_one_columns_shrink_and_then_go_and_others_have_their_room()
     assert texts(table(COLUMNS, 1)) == ["…", "0", "1"]
 
 
+def test_a_column_that_has_enough_is_cut_first() -> None:
+    job = Column("job", COLUMNS[1].cells, 1, 6, enough=12)
+    columns = [COLUMNS[0], job, *COLUMNS[2:]]
+    assert texts(table(columns, 80)) == texts(table(COLUMNS, 80))
+    assert texts(table(columns, 37))[1] == "0   resnet-50-of-…  ann     1.00 MB/s"
+    assert texts(table(columns, 34))[1] == "0   resnet-50-o…  ann    1.00 MB/s"
+
+
 @given(
     width=st.integers(1, 100),
     cells=st.lists(st.lists(st.text("abc", max_size=30), min_size=2, max_size=2), min_size=1, max_size=6),

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.free_port import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api.cases import batch, spec
 
@@ -111,10 +112,24 @@ def start() -> Iterator[Start]:
         top.close()
 
 
+def with_a_job(folder: Path) -> Controller:
+    controller = Controller(folder, token=False, journal=str(folder / "journal")).start()
+    assert controller.call("PUT", "/v1/jobs/first", spec(5000)).ok
+    return controller
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller that all tests may use which do not stop it, and leave its first job as it is."""
+    controller = with_a_job(tmp_path_factory.mktemp("running"))
+    yield controller
+    controller.stop()
+
+
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Controller]:
-    controller = Controller(tmp_path, token=False, journal=str(tmp_path / "journal")).start()
-    assert controller.call("PUT", "/v1/jobs/first", spec(5000)).ok
+    """A controller of the test's own."""
+    controller = with_a_job(tmp_path)
     yield controller
     controller.stop()
 
@@ -144,8 +159,8 @@ def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller, start: Star
     assert top.text.rstrip().endswith(BACK), "what was shown before is there again"
 
 
-def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controller, start: Start) -> None:
-    top = start(yard.url)
+def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(running: Controller, start: Start) -> None:
+    top = start(running.url)
     top.wait("first")
     began, shown = time.monotonic(), len(top.frames)
     for _ in range(30):
@@ -159,9 +174,9 @@ def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controll
 
 @pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_and_the_terminal_is_as_before(
-    yard: Controller, start: Start, end: signal.Signals, status: int
+    running: Controller, start: Start, end: signal.Signals, status: int
 ) -> None:
-    top = start(yard.url)
+    top = start(running.url)
     top.wait("first")
     if end is signal.SIGINT:
         top.press(b"\x03")
@@ -188,15 +203,14 @@ def test_it_outlives_a_restart_of_the_controller(yard: Controller, start: Start)
     assert top.status() == 0
 
 
-def test_without_a_controller_the_terminal_is_left_alone(yard: Controller, start: Start) -> None:
-    yard.stop()
-    top = start(yard.url)
+def test_without_a_controller_the_terminal_is_left_alone(start: Start) -> None:
+    top = start(f"http://127.0.0.1:{free_port()}")
     assert top.status() == 1
     assert "no controller answers" in top.text and SWITCHED not in top.text
 
 
-def test_colours_are_shown_only_where_they_are_wanted(yard: Controller, start: Start) -> None:
-    colourful, plain = start(yard.url), start(yard.url, NO_COLOR="1")
+def test_colours_are_shown_only_where_they_are_wanted(running: Controller, start: Start) -> None:
+    colourful, plain = start(running.url), start(running.url, NO_COLOR="1")
     for top in (colourful, plain):
         top.wait("first")
         top.press(b"q")
@@ -205,7 +219,7 @@ def test_colours_are_shown_only_where_they_are_wanted(yard: Controller, start: S
     assert colours.search(colourful.text) and not colours.search(plain.text)
 
 
-def test_a_dumb_terminal_is_refused(yard: Controller, start: Start) -> None:
-    top = start(yard.url, TERM="dumb")
+def test_a_dumb_terminal_is_refused(running: Controller, start: Start) -> None:
+    top = start(running.url, TERM="dumb")
     assert top.status() == 2
     assert "--once prints one picture" in top.text

@@ -17,19 +17,13 @@ def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
     assert words.byte_rate(rate) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (0.25, "0.25 s"), (9.96, "10 s"), (59.9, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"),
-     (3600, "1 h 0 min"), (90_000, "1 d 1 h")],
-)  # fmt: skip
-def test_a_duration_has_the_two_units_that_count(seconds: float, text: str) -> None:
-    assert words.seconds(seconds) == text
-
-
 def test_a_target_is_shown_with_its_interval() -> None:
     predicted = {"t90": target(120.4, 100, 151), "t95": target(200, 190, 210)}
     assert words.target(job("a", 0, targets=predicted)) == "t90 0.9 at 120 (100-151)"
     assert words.target(job("a", 0, targets=predicted), is_short=True) == "t90 120 (100-151)"
+    past = {name: each | {"reached": True} for name, each in predicted.items()}
+    assert words.target(job("a", 0, targets=predicted | {"t90": past["t90"]})) == "t95 0.9 at 200 (190-210)"
+    assert words.target(job("a", 0, targets=past)) == "past t95"
     declared = job("a", 0, targets=predicted | {"target": target(80, 70, 95, 0.85)}, spec={"target": 0.85})
     assert words.target(declared) == "target 0.85 at 80 (70-95)"
     assert words.target(job("a", 0, spec={"target": 0.85})) == "target 0.85"

@@ -10,8 +10,8 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.peers.message_stream import (
     MAX_ANSWER,
+    MAX_COUNTERS_ANSWER,
     MAX_PORTS,
-    MAX_QUEUES_ANSWER,
     MAX_REQUESTS,
     MessageStream,
     RefusedError,
@@ -113,16 +113,48 @@ def test_rules_whose_lengths_do_not_fit(rules: bytes, problem: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [(ofp.OFPMP_PORT_DESC, bytes(63)), (ofp.OFPMP_QUEUE, bytes(41)), (ofp.OFPMP_AGGREGATE, b""),
+    [(ofp.OFPMP_PORT_DESC, bytes(63)), (ofp.OFPMP_QUEUE, bytes(41)), (ofp.OFPMP_PORT_STATS, bytes(113)),
+     (ofp.OFPMP_AGGREGATE, b""),
      (ofp.OFPMP_AGGREGATE, bytes(48))],
 )  # fmt: skip
 def test_ports_queues_and_counts_of_another_size(kind: int, body: bytes) -> None:
     assert "malformed" in refusal(asked(kind), parts(kind, body))
 
 
+def meter(bands: bytes = b"", length: int | None = None) -> bytes:
+    return struct.pack("!HHI", 8 + len(bands) if length is None else length, 1, 7) + bands
+
+
+BAND = struct.pack("!HHII4x", ofp.OFPMBT_DROP, 16, 1000, 0)
+
+
+@pytest.mark.parametrize(
+    ("meters", "problem"),
+    [
+        (meter(BAND, length=0), "at offset 16 there is a meter of 0 bytes"),
+        (meter(BAND) + meter(BAND, length=40), "at offset 40 there is a meter of 40 bytes"),
+        (meter(BAND)[:6], "at offset 16 there is half a meter"),
+        (meter(BAND + bytes(8)), "at offset 16 there is a meter of 32 bytes; a band has 16"),
+        (meter(bytes(16)), "at offset 24 there is a band of type 0 and 0 bytes"),
+        (meter(struct.pack("!HHII4x", 1, 8, 1000, 0)), "at offset 24 there is a band of type 1 and 8 bytes"),
+        (meter(struct.pack("!HHII4x", 9, 16, 1000, 0)), "at offset 24 there is a band of type 9"),
+    ],
+)
+def test_meters_whose_lengths_do_not_fit(meters: bytes, problem: str) -> None:
+    assert problem in refusal(asked(ofp.OFPMP_METER_CONFIG), parts(ofp.OFPMP_METER_CONFIG, meters))
+
+
+def test_meters_come_in_pieces_that_ryu_reads() -> None:
+    whole = parts(ofp.OFPMP_METER_CONFIG, meter(BAND) * 1000 + meter())
+    pieces = [step.deliver for step in steps(asked(ofp.OFPMP_METER_CONFIG), whole)]
+    assert len(pieces) > 1
+    read = [stat for each in pieces for stat in parser.OFPMultipartReply.parser(None, 4, 19, len(each), 7, each).body]
+    assert [(stat.meter_id, len(stat.bands)) for stat in read] == [(7, 1)] * 1000 + [(7, 0)]
+
+
 @pytest.mark.parametrize(
     "kind",
-    [ofp.OFPMP_GROUP, ofp.OFPMP_GROUP_DESC, ofp.OFPMP_TABLE_FEATURES, ofp.OFPMP_METER, ofp.OFPMP_METER_CONFIG,
+    [ofp.OFPMP_GROUP, ofp.OFPMP_GROUP_DESC, ofp.OFPMP_TABLE_FEATURES, ofp.OFPMP_METER,
      ofp.OFPMP_DESC, ofp.OFPMP_EXPERIMENTER],
 )  # fmt: skip
 def test_buckets_meters_and_table_features_are_answers_to_nothing(kind: int) -> None:
@@ -238,6 +270,17 @@ def test_answers_to_nothing_are_dropped_unread() -> None:
     assert steps(stream, answer * 2) == [Step(deliver=answer)], "the second one answers nothing"
 
 
+def test_each_of_the_messages_that_are_sent_as_one_piece_has_its_answer() -> None:
+    stream = ready_stream()
+    kinds = (ofp.OFPT_BARRIER_REQUEST, ofp.OFPT_FLOW_MOD, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_BARRIER_REQUEST)
+    stream.sent(b"".join(message(kind, bytes(8 * xid), xid=xid) for xid, kind in enumerate(kinds)))
+    answers = [
+        message(kind, b"", xid=xid)
+        for xid, kind in ((0, ofp.OFPT_BARRIER_REPLY), (2, ofp.OFPT_ECHO_REPLY), (3, ofp.OFPT_BARRIER_REPLY))
+    ]
+    assert [step.deliver for step in steps(stream, b"".join(answers))] == answers
+
+
 def test_an_answer_of_another_type_than_was_asked_for() -> None:
     stream = ready_stream()
     stream.sent(message(ofp.OFPT_BARRIER_REQUEST, b"", xid=1))
@@ -253,7 +296,10 @@ def test_packets_are_dropped_without_keeping_them() -> None:
     assert len(steps(stream, message(ofp.OFPT_ECHO_REQUEST, b""))) == 1
 
 
-@pytest.mark.parametrize(("kind", "most"), [(ofp.OFPMP_FLOW, MAX_ANSWER), (ofp.OFPMP_QUEUE, MAX_QUEUES_ANSWER)])
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(ofp.OFPMP_FLOW, MAX_ANSWER), (ofp.OFPMP_QUEUE, MAX_COUNTERS_ANSWER), (ofp.OFPMP_PORT_STATS, MAX_COUNTERS_ANSWER)],
+)
 def test_an_answer_without_end_is_ended(kind: int, most: int) -> None:
     stream = asked(kind)
     part = parts(kind, b"", flags=ofp.OFPMPF_REPLY_MORE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.dataplane.queues.byte_counts import ByteCounts
+from controller.dataplane.queues.received import NOT_COUNTED
 from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready
 
 
@@ -56,4 +57,19 @@ def test_queues_and_ports_that_a_switch_cannot_have_count_nothing() -> None:
     switch.behaviour.queues = 12
     switch._counts |= dict.fromkeys([(1, 8), (1, 11), (77, 1), (77, 9)], 50)
     assert plane.class_bytes() == before
+    plane.close()
+
+
+def test_what_ports_have_received_is_asked_of_ready_switches() -> None:
+    plane = make_plane()
+    switch = connect(plane)
+    switch.received = {1: 500, 2: NOT_COUNTED, 77: 9}
+    ready(plane)
+    assert plane.received_bytes() == {(1, 1): 500}, "it does not count at port 2, and has told of no port 77"
+    switch.received = {1: 40}
+    assert plane.received_bytes() == {(1, 1): 40, (1, 2): 0}
+    switch.behaviour.silent = True
+    assert plane.received_bytes() == {}
+    plane.disconnected(switch)
+    assert plane.received_bytes() == {}
     plane.close()

@@ -16,6 +16,7 @@ from ryu.lib import hub
 from controller.dataplane.queues import ovsdb, ovsdb_select
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, select
+from evaluation.bench.support.free_port import free_port
 from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready, reason_of
 from tests.support.controller.dataplane.ovsdb_server import OvsdbServer as Server
 
@@ -116,9 +117,7 @@ def test_a_real_database_is_read_over_unix_and_tcp(server: Server) -> None:
     assert [port.name for port in ovsdb.bridge_ports(found, 1) or ()] == ["eth1", "eth2"]
     folder = server.address.removeprefix("unix:").removesuffix("/db.sock")
     for host in ("127.0.0.1", "[::1]"):
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as free:
-            free.bind((host.strip("[]"), 0))
-            port = free.getsockname()[1]
+        port = free_port()
         remote = f"ptcp:{port}:{host}"
         command = ["ovs-appctl", f"--target={folder}/ctl", "ovsdb-server/add-remote", remote]
         subprocess.run(command, check=True, capture_output=True)

@@ -28,7 +28,7 @@ def progress(until: float, every: float = 1.0, seconds: float = 1.0) -> list[Pro
 
 def steady(measured: Measured, host: str, peer: str, *, until: float, sent: float = MB, received: float = 0.0) -> None:
     for time in range(0, int(until) + 1, 5):
-        measured.note(host, "s", float(time), {peer: (sent * time, received * time)})
+        measured.note(host, "s", float(time), {(host, peer): (sent * time, received * time)})
 
 
 def demand_of(measured: Measured) -> dict[tuple[str, str], float]:
@@ -55,7 +55,7 @@ def test_a_peer_without_an_agent_is_measured_by_what_comes_from_it() -> None:
 def test_what_is_sent_once_at_the_start_leaves_with_the_window() -> None:
     measured = Measured()
     for time in range(0, 61, 5):
-        measured.note("h1", "s", float(time), {"h2": ((500 * MB if time else 0) + MB * time, 0.0)})
+        measured.note("h1", "s", float(time), {("h1", "h2"): ((500 * MB if time else 0) + MB * time, 0.0)})
         measure(measured, progress(time + 1))
         if time == 10:
             assert demand_of(measured)["h1", "h2"] > 10 * MB
@@ -76,10 +76,10 @@ def test_noise_changes_nothing_and_another_load_does() -> None:
     steady(measured, "h1", "h2", until=30)
     assert measure(measured, progress(40))
     before = measured.value
-    measured.note("h1", "s", 35.0, {"h2": (35.5 * MB, 0.0)})
+    measured.note("h1", "s", 35.0, {("h1", "h2"): (35.5 * MB, 0.0)})
     assert not measure(measured, progress(40)) and measured.value is before
     for time in range(40, 101, 5):
-        measured.note("h1", "s", float(time), {"h2": (35.5 * MB + 3 * MB * (time - 35), 0.0)})
+        measured.note("h1", "s", float(time), {("h1", "h2"): (35.5 * MB + 3 * MB * (time - 35), 0.0)})
     assert measure(measured, progress(110))
     assert demand_of(measured)["h1", "h2"] == pytest.approx(3 * MB)
 
@@ -87,16 +87,16 @@ def test_noise_changes_nothing_and_another_load_does() -> None:
 def test_another_count_begins_anew_and_late_ones_add_nothing() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30)
-    measured.note("h1", "s", 12.0, {"h2": (99 * MB, 0.0)})
+    measured.note("h1", "s", 12.0, {("h1", "h2"): (99 * MB, 0.0)})
     measure(measured, progress(40))
     assert demand_of(measured)["h1", "h2"] == pytest.approx(MB)
     # The agent was restarted: its count is not below the one before, it is another one.
     for time in range(40, 61, 5):
-        measured.note("h1", "t", float(time), {"h2": (MB * (time - 40), 0.0)})
+        measured.note("h1", "t", float(time), {("h1", "h2"): (MB * (time - 40), 0.0)})
     assert not measure(measured, progress(70)), "the same as before"
     # A clock that is set back by more than a late report can be.
     for time in range(-500, -400, 5):
-        measured.note("h1", "t", float(time), {"h2": (20 * MB + 5 * MB * (time + 500), 0.0)})
+        measured.note("h1", "t", float(time), {("h1", "h2"): (20 * MB + 5 * MB * (time + 500), 0.0)})
     assert measure(measured, [Progress(n, n - 500.0) for n in range(120)])
     assert demand_of(measured)["h1", "h2"] == pytest.approx(5 * MB)
 
@@ -104,7 +104,7 @@ def test_another_count_begins_anew_and_late_ones_add_nothing() -> None:
 def test_small_talk_is_no_demand_and_memory_is_bounded() -> None:
     measured = Measured()
     for time in range(10_000):
-        measured.note("h1", "s", float(time), {"h2": (MB * time, 10.0 * time)})
+        measured.note("h1", "s", float(time), {("h1", "h2"): (MB * time, 10.0 * time)})
     assert len(measured._series["h1"].samples) <= MAX_SAMPLES
     measure(measured, progress(10_000))
     assert demand_of(measured) == pytest.approx({("h1", "h2"): MB})
@@ -123,7 +123,7 @@ def test_a_steady_job_is_measured_whatever_the_moments(
     measured, time = Measured(), 0.0
     for gap in gaps:
         time += gap
-        measured.note("h1", "s", time, {"h2": (one * time / seconds, 0.0)})
+        measured.note("h1", "s", time, {("h1", "h2"): (one * time / seconds, 0.0)})
     points = progress(time / seconds + every, every, seconds)
     if measure(measured, points):
         assert demand_of(measured)["h1", "h2"] == pytest.approx(one, rel=1e-3)
@@ -159,12 +159,12 @@ def test_too_much_is_declared_only_if_no_short_connection_can_have_carried_it() 
 def test_missed_bytes_are_an_iterations_and_follow_what_is_known() -> None:
     measured = Measured()
     for time in range(0, 31, 5):
-        measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, 1000.0 + 5.0 * time)
-        measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, None if time == 0 else 0.0)
+        measured.note("h1", "s", float(time), {("h1", "h2"): (MB * time, 0.0)}, 1000.0 + 5.0 * time)
+        measured.note("h2", "s", float(time), {("h2", "h1"): (MB * time, 0.0)}, None if time == 0 else 0.0)
     assert measure(measured, progress(40))
     assert measured.value is not None and measured.value.missed == pytest.approx({"h1": 5.0, "h2": 0.0})
     for time in range(35, 61, 5):
-        measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, None)
-        measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, 0.0)
+        measured.note("h1", "s", float(time), {("h1", "h2"): (MB * time, 0.0)}, None)
+        measured.note("h2", "s", float(time), {("h2", "h1"): (MB * time, 0.0)}, 0.0)
     assert not measure(measured, progress(70)), "the demand is the same"
     assert measured.value.missed == {"h2": 0.0}

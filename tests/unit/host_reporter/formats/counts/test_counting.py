@@ -39,6 +39,13 @@ def test_epochs_times_steps_is_the_length_of_the_run() -> None:
     assert described(Reading(epoch=5, epochs=10, step=5, of=100)).iterations == 600
 
 
+def test_the_last_of_the_epochs_from_0_may_have_the_number_of_all() -> None:
+    assert described(*(Reading(epoch=n, epochs=2, step=5, of=5) for n in range(3))).iterations == 15
+    assert described(*(Reading(epoch=n, epochs=2, metrics={"loss": 1}) for n in range(3))).iterations == 3
+    assert described(*(Reading(epoch=n, epochs=3, step=5, of=5) for n in range(3))).iterations == 15
+    assert described(*(Reading(epoch=n + 1, epochs=2, step=5, of=5) for n in range(2))).iterations == 10
+
+
 def test_the_epoch_of_an_earlier_line_counts_for_the_steps_after_it() -> None:
     lines = [Reading(epoch=1, epochs=2), Reading(step=5, of=10), Reading(epoch=2, epochs=2), Reading(step=5, of=10)]
     assert [i for i, _ in points(*lines)] == [5, 15]
@@ -73,6 +80,22 @@ def test_epochs_without_steps_count_epochs_and_say_so() -> None:
     assert points(*heads) == [(1, 0.5), (2, 0.4)]
 
 
+def test_epochs_and_iterations_are_not_mixed_in_one_run() -> None:
+    # As in a container, where the bar comes later than the dicts between its states.
+    lines = [Reading(epoch=0.1, metrics={"loss": 3.0}), Reading(epoch=0.2, metrics={"loss": 2.9})]
+    events = counted(*lines, Reading(step=30, total=300), Reading(epoch=0.3, metrics={"loss": 2.8}))
+    place = events.index(Ended())
+    assert [e.iteration for e in events[:place] if isinstance(e, Point)] == [0.1, 0.2]
+    assert [(e.iteration, e.metric) for e in events[place:] if isinstance(e, Point)] == [(30, None), (30, 2.8)]
+    assert [e for e in events if isinstance(e, Described)][-1].iterations == 300
+
+
+def test_the_length_of_a_run_that_counts_epochs_is_in_epochs() -> None:
+    dicts = [Reading(epoch=0.4, metrics={"loss": 3.0}), Reading(epoch=0.8, metrics={"loss": 2.0})]
+    assert described(Reading(total=375), *dicts).iterations is None
+    assert described(Reading(epochs=3), Reading(total=375), *dicts).iterations == 3
+
+
 def test_parts_of_epochs_count() -> None:
     assert points(*[Reading(epoch=e, metrics={"loss": 1}) for e in (0.25, 0.5, 1.0)]) == [(0.25, 1), (0.5, 1), (1, 1)]
 
@@ -86,6 +109,15 @@ def test_of_several_metrics_the_declared_one_else_validation_else_loss() -> None
     assert described(line) == Described("val_accuracy", "max")
     del metrics["val_accuracy"]
     assert described(line) == Described("loss", "min")
+
+
+def test_a_loss_beside_the_loss_is_not_the_metric() -> None:
+    assert described(Reading(step=1, metrics={"load_balancing_loss": 1.0, "lm loss": 2.0})).metric == "lm loss"
+    assert described(Reading(step=1, metrics={"aux_loss": 1.0, "mtp_1 loss": 9.0, "loss": 2.0})).metric == "loss"
+    assert described(Reading(step=1, metrics={"val_z_loss": 1.0, "val_loss": 2.0})).metric == "val_loss"
+    assert described(Reading(step=1, metrics={"aux_loss": 1.0})).metric == "aux_loss"
+    assert described(Reading(step=1, metrics={"loss_rpn_cls": 1.0, "loss_cls": 1.0, "loss": 2.0})).metric == "loss"
+    assert described(Reading(step=1, metrics={"loss_cls": 1.0, "loss_box": 1.0})).metric == "loss_cls"
 
 
 def test_the_metric_of_a_run_stays() -> None:
@@ -172,6 +204,15 @@ def test_a_counter_that_goes_back_is_said_and_not_reported() -> None:
     events = [event for i in (10, 20, 5, 15, 25) for event in counter.count(Reading(iteration=i))]
     assert events == [Point(10), Point(20), Point(25)]
     assert "go back from 20 to 15" in str(counter.problem()) or "go back from 20 to 5" in str(counter.problem())
+
+
+def test_one_line_of_a_summary_is_no_counter_that_goes_back() -> None:
+    counter = Counter(Wanted())
+    for i in (10, 20, 12, 30, 15):
+        counter.count(Reading(iteration=i, metrics={"loss": 1.0}))
+    assert counter.problem() is None
+    counter.count(Reading(iteration=16))
+    assert "go back from 30 to 16" in str(counter.problem())
 
 
 def test_a_new_file_that_begins_near_the_start_is_a_new_run() -> None:

@@ -30,6 +30,14 @@ def cleaned(line: str) -> Cleaned:
         (" 3: ", 3),
         ("[1,0]<stdout>:", 0),
         ("[1,17]<stderr>: ", 17),
+        ("[prterun-gpu01-4711@1,2]<stdout>: ", 2),
+        ("[3]<stdout>:", 3),
+        ("Mon Oct 19 20:44:09 2020[1]<stderr>:", 1),
+        ("0: [default0]:", 0),
+        ("1: [rank0]: ", 1 << 20),
+        ("worker-1: ", None),
+        ("gpu01.example.org: [2024-05-01 12:00:00,123] ", None),
+        ("0: [rank3]: ", 3),
         ("(pid=123) ", None),
         ("(train_fn pid=123, ip=10.0.0.1) ", None),
         ("(RayTrainWorker pid=7) [rank0]: ", 0),
@@ -61,6 +69,7 @@ def test_a_date_is_the_lines_time(stamp: str) -> None:
         "12:00:00 | ",
         "I0501 12:00:00.123456 12345 train.py:12] ",
         "May  1 12:00:00 host7 python[812]: ",
+        "May 01 12:00:00 ",
         "Wed May  1 12:00:00 2024: ",
     ],
 )
@@ -68,7 +77,25 @@ def test_a_time_without_a_year_is_taken_away(stamp: str) -> None:
     assert cleaned(stamp + LINE) == Cleaned(LINE, stamp + LINE)
 
 
-@pytest.mark.parametrize("line", ["Epoch [3]: loss 0.5", "[epoch3]: loss 0.5", "12/100 loss: 3", "step:3", "3", "2024"])
+def test_a_number_behind_a_label_is_no_label() -> None:
+    assert cleaned("0: 12: loss 0.5").text == "12: loss 0.5"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch [3]: loss 0.5",
+        "[epoch3]: loss 0.5",
+        "12/100 loss: 3",
+        "step:3",
+        "3",
+        "2024",
+        "top1: 70.2 loss 0.5",
+        "acc5: 81%",
+        "epoch1: loss 0.5",
+        "f1: .5, loss: 2",
+    ],
+)
 def test_what_looks_like_a_label_stays(line: str) -> None:
     assert cleaned(line).text == line
 
@@ -101,6 +128,14 @@ def test_dockers_json_lines_are_unwrapped() -> None:
     assert cleaner.feed('{"log":"epoch 3 ","stream":"stdout"}') is None
     assert cleaner.feed('{"log":"loss 0.5\\n","stream":"stdout"}') == Cleaned(LINE, LINE)
     assert cleaner.feed('{"log":5}') == Cleaned('{"log":5}', '{"log":5}')
+
+
+def test_a_bar_in_dockers_lines_is_seen_before_its_line_ends() -> None:
+    cleaner = Cleaner()
+    assert cleaner.feed('{"log":"\\r 1%| 1/99 [\\r 2%| 2/99 [\\r 3%| 3/9","stream":"stderr"}') == Cleaned(
+        " 2%| 2/99 [", " 2%| 2/99 ["
+    )
+    assert cleaner.feed('{"log":"9 [\\r 4%| 4/99 [\\n","stream":"stderr"}') == Cleaned(" 4%| 4/99 [", " 4%| 4/99 [")
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))
@@ -137,3 +172,49 @@ def test_a_date_without_a_zone_is_said_to_be_one() -> None:
 )
 def test_dates_are_shifted_by_whole_time_zones_or_not_used(late: float, expected: float | None) -> None:
     assert shift(1e9, 1e9 + late) == expected
+
+
+def test_ranks_in_brackets_are_labels_only_where_a_launcher_writes_them() -> None:
+    line = "[3] [10]\ttrain-rmse:0.5"
+    assert (cleaned := Cleaner(ranks_in_brackets=True).feed(line)) is not None
+    assert (cleaned.rank, cleaned.text) == (3, "[10]\ttrain-rmse:0.5")
+    assert (cleaned := Cleaner().feed("[10] train-rmse:0.5")) is not None
+    assert (cleaned.rank, cleaned.text) == (None, "[10] train-rmse:0.5")
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2024-05-01 12:00:00,123 - INFO - ",
+        "2024-05-01 12:00:00,123 - train - INFO - ",
+        "05/01/2024 12:00:00 - INFO - __main__ - ",
+        "2024-05-01 12:00:00,123 INFO: ",
+        "2024-05-01 12:00:00,123 - WARNING - my.package.train:12 - ",
+        "2024-05-01 12:00:00.123 | INFO     | __main__:main:12 - ",
+        "[2024-05-01 12:00:00,123 INFO] ",
+        "[2024-05-01 12:00:00,123][__main__][INFO] - ",
+        "[2024-05-01 12:00:00,123][INFO][my.module] ",
+        "[INFO|trainer.py:2134] 2024-05-01 12:00:00,123 >> ",
+        "[INFO] ",
+        "INFO:root:",
+        "INFO:my.module:",
+        "0: 2024-05-01 12:00:00,123 - INFO - ",
+    ],
+)
+def test_what_a_logger_puts_before_a_line(prefix: str) -> None:
+    assert cleaned(prefix + LINE).text == LINE
+    assert cleaned(prefix + "[10]\ttrain-rmse:0.5").text == "[10]\ttrain-rmse:0.5"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("2023-01-01 12:00:00,000 - mmcv - INFO - Epoch [1][50/100]", "- mmcv - INFO - Epoch [1][50/100]"),
+        ("INFO:tensorflow:loss = 0.5, step = 100", "INFO:tensorflow:loss = 0.5, step = 100"),
+        ("2023-01-01 12:00:00 | INFO | train_inner | {}", "INFO | train_inner | {}"),
+        ("INFO - epoch 3", "INFO - epoch 3"),
+        ("2023-01-01 12:00:00 - epoch - 3", "- epoch - 3"),
+    ],
+)
+def test_what_tells_the_format_of_a_line_stays(line: str, text: str) -> None:
+    assert cleaned(line).text.lstrip("| ") == text

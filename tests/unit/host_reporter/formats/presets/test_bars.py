@@ -77,6 +77,14 @@ def test_lightning_again_in_the_same_file_is_a_new_run() -> None:
     assert (found.ends, [done for done, _ in found.points]) == (1, [5, 10, 15, 20] * 2)
 
 
+def test_lightning_tells_its_length_when_it_stops() -> None:
+    stopped = "`Trainer.fit` stopped: `max_epochs=2` reached."
+    begin, end = lightning(0, 5, 10), lightning(1, 10)
+    assert interpreted([*begin, *end]).described.iterations is None
+    for lines in ([*begin, *end, stopped], [*begin, end[0] + stopped]):
+        assert (interpreted(lines).described.iterations, interpreted(lines).points[-1]) == (20, (20, 0.5))
+
+
 def test_lightning_s_old_validation_is_not_read_again() -> None:
     post = "v_num=3, train_loss={}, val_loss={}"
     lines = [

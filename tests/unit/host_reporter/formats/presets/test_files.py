@@ -31,3 +31,24 @@ def test_a_loss_that_is_no_number_in_llama_factory_s_file(tmp_path: Path) -> Non
     assert (found.described.preset, found.described.iterations) == ("llama-factory", 30)
     read = [(point.iteration, point.metric, point.diverged) for point in found.runs[0]]
     assert read == [(5, 4, False), (10, None, True)]
+
+
+def test_mmcv_s_file_counts_each_epoch_anew(tmp_path: Path) -> None:
+    lines: list[dict[str, object]] = [{"env_info": "sys.platform: linux", "seed": 0}]
+    for epoch in (1, 2):
+        train = {
+            "mode": "train",
+            "epoch": epoch,
+            "lr": 0.01,
+            "memory": 9,
+            "data_time": 0.1,
+            "loss": 3 - epoch,
+            "time": 1,
+        }
+        lines += [{**train, "iter": step} for step in (50, 100)]
+        lines.append({"mode": "val", "epoch": epoch, "iter": 500, "lr": 0.01, "bbox_mAP": epoch / 10})
+    (tmp_path / "20240501_120000.log.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = parsed(tmp_path / "20240501_120000.log.json")
+    assert (found.described.preset, found.described.direction) == ("mmengine-json", "max")
+    read = [(point.iteration, point.metric) for point in found.runs[0] if point.metric is not None]
+    assert read == [(50, 2), (100, 2), (100, 0.1), (200, 0.2)]

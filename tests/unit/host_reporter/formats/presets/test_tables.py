@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from host_reporter.formats import registry
 from host_reporter.formats.events import Diverged, Point
+from host_reporter.formats.outputs.interpreter import Interpreter
+from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.formats.recognition import Recognition
 from tests.support.agent.logs import Parsed, interpreted, parsed
 
 
@@ -96,3 +102,39 @@ def test_rllib_is_judged_by_its_reward(tmp_path: Path) -> None:
         (1, 10, 1714560000),
         (2, 20, 1714560000),
     ]
+
+
+def rows(*epochs: int, text: str = "{0},{1},{1}") -> str:
+    return "".join(text.format(epoch, 0.9 - epoch / 100) + "\n" for epoch in epochs)
+
+
+KERAS = "epoch,loss,val_loss\n"
+LINE = '{{"step": {0}, "loss": {1}}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "runs"),
+    [
+        ("again.csv", KERAS + rows(0, 1, 2) + rows(0, 1, 2, 3), [3, 4]),
+        ("again.csv", KERAS + rows(0, 1, 2) + KERAS + rows(0, 1, 2, 3), [3, 4]),
+        ("goes-on.csv", KERAS + rows(0, 1, 2) + KERAS + rows(3, 4), [5]),
+        ("again.jsonl", rows(5, 10, 15, text=LINE) + rows(5, 10, text=LINE), [3, 2]),
+        ("once.jsonl", rows(5, 5, 10, 15, text=LINE), [4]),
+        ("three.csv", KERAS + (rows(0, 1) * 3), [2, 2, 2]),
+    ],
+)
+def test_a_run_that_is_appended_to_the_table_of_the_one_before(
+    tmp_path: Path, name: str, text: str, runs: list[int]
+) -> None:
+    (tmp_path / name).write_text(text)
+    found = parsed(tmp_path / name)
+    assert [len(run) for run in found.runs] == runs
+    assert found.problem is None
+
+
+def test_catboost_s_metric_counts_where_a_job_file_says_its_direction() -> None:
+    line = "{0}:\tlearn: 0.6{0}\ttest: 0.7{0}\tbest: 0.7{0} ({0})\ttotal: 1.02ms\tremaining: 3.06ms"
+    lines = ["Learning rate set to 0.5", *(line.format(number) for number in range(3))]
+    reader = Interpreter(Recognition(registry.available()), Declared(metric="test", direction="max"))
+    assert interpreted(lines, reader).points == [(1, 0.7), (2, 0.71), (3, 0.72)]
+    assert interpreted([*lines, *lines]).ends == 1

@@ -151,6 +151,7 @@ time.sleep(600)
     [
         ("metrics.csv", "csv"),
         ("results.csv", "csv"),
+        ("training.log", None),
         ("log.jsonl", "jsonl"),
         ("trainer_state.json", "trainer-state"),
         ("events.out.tfevents.1.host", "tensorboard"),
@@ -202,7 +203,7 @@ def in_container(*cgroups: str) -> Seen:
 
 @ROOT
 def test_the_log_of_a_pods_container(finding: Finding, tmp_path: Path) -> None:
-    outputs: Outputs = finding.found._outputs
+    outputs: Outputs = finding.outputs
     seen = in_container(IN_POD)
     assert outputs.find([seen], []) is None
     folder = finding.pods / f"ns_p_{UID}" / "train"
@@ -223,7 +224,7 @@ def test_the_log_of_a_pods_container(finding: Finding, tmp_path: Path) -> None:
 
 @ROOT
 def test_dockers_json_lines(finding: Finding) -> None:
-    outputs: Outputs = finding.found._outputs
+    outputs: Outputs = finding.outputs
     file = finding.docker / CONTAINER / f"{CONTAINER}-json.log"
     for cgroup in (f"/docker/{CONTAINER}", f"/system.slice/docker-{CONTAINER}.scope"):
         assert outputs.find([in_container(cgroup)], []) is None or file.exists()

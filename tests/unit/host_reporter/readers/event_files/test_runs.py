@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from host_reporter.formats.events import Described, Point
 from host_reporter.formats.outputs.line_reader import Declared
+from host_reporter.readers.auto import auto_source
 from host_reporter.readers.event_files.runs import EventFolders, newest_folder
 from tests.support.agent.event_files import write_scalars
-from tests.support.agent.sources import events, points
+from tests.support.agent.sources import at, events, points
 
 
 def aged(path: Path, seconds: float) -> None:
@@ -66,3 +68,24 @@ def test_nothing_there_is_said(tmp_path: Path) -> None:
     assert events(EventFolders(tmp_path, Declared())) == []
     assert "no event file in it or below it" in str(EventFolders(tmp_path, Declared()).problem())
     assert "not there yet" in str(EventFolders(tmp_path / "x", Declared()).problem())
+
+
+def test_event_files_of_another_user_are_not_read(tmp_path: Path) -> None:
+    """A user may put a link to another user's folder in the place of the one that his job has open."""
+    file = write_scalars(tmp_path / "theirs", {1: {"loss": 0.5}})
+    (tmp_path / "mine").symlink_to(tmp_path / "theirs")
+    place = at(tmp_path / "mine", kind="tensorboard", follow_links=False, owner=os.getuid())
+    assert points(auto_source(place)) == [(1, 0.5)], "his own files are"
+    source = auto_source(replace(place, owner=os.getuid() + 1))
+    assert points(source) == []
+    assert str(source.problem()).endswith(f"{file.name}: it belongs to another user than the job's")
+
+
+def test_a_folder_of_a_container_is_not_looked_for_on_the_host(tmp_path: Path) -> None:
+    source = EventFolders(Path(f"/proc/self/root{tmp_path}/x"), Declared(), follow_links=False)
+    write_scalars(tmp_path / "x", {1: {"loss": 0.5}})
+    assert points(source) == [(1, 0.5)]
+    next((tmp_path / "x").iterdir()).write_bytes(b"damaged" * 100)
+    events(source)
+    assert str(source.problem()).startswith(f"/proc/self/root{tmp_path}/x: a part of an event file is damaged")
+    source.close()

@@ -36,7 +36,7 @@ def test_a_declared_metric_and_none_that_is_known(tmp_path: Path) -> None:
     log(tmp_path / "run", "thing", 0.9, 0.8)
     source = MlflowSource(tmp_path / "run", Declared())
     assert events(source) == []
-    assert "there are thing: declare progress.metric" in str(source.problem())
+    assert "declare progress.metric and progress.direction; there are thing" in str(source.problem())
     assert points(MlflowSource(tmp_path / "run", Declared("thing", "max"))) == [(0, 0.9), (10, 0.8)]
 
 

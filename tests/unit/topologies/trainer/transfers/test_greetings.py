@@ -9,6 +9,7 @@ import time
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
+from tests.support.loopback import has_been_read
 from tests.support.trainer.tasks import Job, plan
 from topologies.trainer.transfers import parameter_server
 from topologies.trainer.transfers.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
@@ -104,7 +105,7 @@ def test_the_second_of_two_that_claim_to_be_the_same_peer_is_sent_away():
         welcomed = pool.submit(lambda context: context.welcome(context.listen(), {1, 2}), job.context(0))
         with connect(job) as first, connect(job) as again, connect(job) as other:
             first.sendall(greeting(job, 1))
-            time.sleep(0.1)
+            wait_until(lambda: has_been_read(first))
             again.sendall(greeting(job, 1))
             assert again.recv(1) == b""
             other.sendall(greeting(job, 2))

@@ -18,6 +18,7 @@ from tests.support.trainer.tasks import Job, error_of, plan, readable
 from topologies.trainer.specs import demand
 from topologies.trainer.transfers import parameter_server, ring
 from topologies.trainer.transfers.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, job_key
+from topologies.trainer.transfers.parts import equal_parts
 from topologies.trainer.transfers.task import Addresses, HaltedError
 
 
@@ -178,7 +179,7 @@ def test_a_halt_interrupts_computing_and_waiting():
 
 @given(st.integers(1, 10**9), st.integers(2, 64))
 def test_chunks_are_equal_to_a_byte_and_make_up_the_model(size, peers):
-    chunks = ring.chunk_bytes(size, peers)
+    chunks = equal_parts(size, peers)
     assert sum(chunks) == size
     assert len(chunks) == peers
     assert max(chunks) - min(chunks) <= 1
@@ -191,6 +192,6 @@ def test_each_peer_sends_what_it_received_the_step_before(peers):
 
 
 def test_a_host_without_a_number_has_no_address():
-    assert Addresses(IPv4Address("10.0.0.0")).of("h13") == "10.0.0.13"
+    assert Addresses((IPv4Address("10.0.0.0"),)).of("h13") == "10.0.0.13"
     with pytest.raises(ValueError, match="server1"):
-        Addresses(IPv4Address("10.0.0.0")).of("server1")
+        Addresses((IPv4Address("10.0.0.0"),)).of("server1")

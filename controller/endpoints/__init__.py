@@ -1,0 +1,1 @@
+"""Servers and their interfaces: what jobs say of servers, as traffic between interfaces. Pure."""

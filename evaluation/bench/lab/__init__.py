@@ -1,0 +1,1 @@
+"""Benches of controller, agents and switches together, on the emulated network."""

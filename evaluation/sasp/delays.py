@@ -1,0 +1,82 @@
+"""``python -m evaluation.sasp.delays``: records on the testbed how late the gradients of each of the study's arms are.
+
+    .venv/bin/python -m evaluation.sasp.delays --task cnn
+    .venv-frameworks/bin/python -m evaluation.sasp.study tune --task cnn --delays results/sasp-delays
+
+Each arm is trained for a short while over a parameter server, and over all-reduce, as far as it goes over them. Where
+communication takes as long as it should is measured as for ``scripts/evaluate sasp``. What is recorded stays, so the
+same command goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from evaluation import resume
+from evaluation.sasp.groups import ACCELERATOR_SECONDS, CHUNK_BYTES, LIMIT_SECONDS
+from evaluation.sasp.study.arms import ARMS, Arm, Transport
+from evaluation.sasp.study.plan import TUNING_SEEDS, WORKERS
+from evaluation.sasp.testbed.lab import LAB
+from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, TaskName, Training, Ways
+from topologies import checkout
+from topologies.box.datapath import choose
+from topologies.errors import one_line_errors
+from topologies.lab.lab import EXPECTED_ERRORS
+from topologies.signals import ending_signals
+
+ITERATIONS = 96
+"""The last three quarters of them stand for a job's; by then it is chosen which layers are late."""
+
+
+def request(task: TaskName, transport: Transport, ratio: float) -> SaspRequest:
+    """Return the short jobs of a task, of all arms that go over the transport."""
+    trainings = tuple(_training(arm) for arm in ARMS.values() if transport in arm.transports)
+    return SaspRequest(
+        task, transport, ratio, TUNING_SEEDS[0], WORKERS, ACCELERATOR_SECONDS[task], trainings, LIMIT_SECONDS,
+        CHUNK_BYTES, record=True,
+    )  # fmt: skip
+
+
+def _training(arm: Arm) -> Training:
+    strength = arm.strengths[len(arm.strengths) // 2]
+    ways = Ways(arm.layers == "needed", arm.late.prediction, strength, arm.late.rates, arm.halves)
+    return Training(arm.folder, str(arm.scheme), ITERATIONS, ways)
+
+
+def record(asked: SaspRequest, folder: Path) -> bool:
+    """Record what the request asks for, and return True; return False where it is there. Raises EXPECTED_ERRORS."""
+    if resume.load(folder, asked, choose("auto"), LAB.read) is not None:
+        return False
+    resume.mark_unfinished(folder)
+    LAB.run(asked, "auto", folder)
+    resume.mark_whole(folder, asked, checkout.commit())
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0 done, 1 failed."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.sasp.delays", description=__doc__)
+    parser.add_argument("--task", nargs="+", choices=TASK_NAMES, default=TASK_NAMES)
+    parser.add_argument("--over", nargs="+", choices=get_args(Transport), default=get_args(Transport))
+    parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
+    parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
+    options = parser.parse_args(arguments)
+    try:
+        with ending_signals(), one_line_errors():
+            for task in options.task:
+                for transport in options.over:
+                    folder = options.out / f"{task}-{transport}"
+                    new = record(request(task, transport, options.ratio), folder)
+                    sys.stderr.write(f"{folder}: {'recorded' if new else 'it is there'}\n")
+    except EXPECTED_ERRORS as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""The study of one task: its runs, from the record or trained now, and what they add up to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.sasp.emulation.recording import read
+from evaluation.sasp.study import plan, report
+from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Arm, Transport
+from evaluation.sasp.study.plan import Setting
+from evaluation.sasp.study.record import Record
+from evaluation.sasp.study.runs import Goal, Run, Trained
+from evaluation.sasp.study.tasks import Task
+from evaluation.sasp.study.times import kept
+from evaluation.sasp.study.training import train
+
+
+class TimeIsUpError(Exception):
+    """The time is up, so no run may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a study keeps its runs, and where recorded jobs are, if there are any, ``over`` which transport.
+
+    ``delays``: gradients are as late as there; ``seconds``: iterations take as long. ``ratio``, ``latency``: those of
+    communication, as shares of computing, where nothing is recorded.
+    """
+
+    out: Path
+    delays: Path | None
+    seconds: Path | None
+    over: Transport
+    ratio: float
+    latency: float
+
+
+class TaskStudy:
+    """One task's runs. None begins after ``until``, by the monotonic clock."""
+
+    def __init__(self, task: Task, optimizer: str, place: Place, until: float) -> None:
+        """Raises OSError, ValueError."""
+        self.offsets = kept(task, place.out / f"{task.name}-offsets.json")
+        self.target = float("nan")
+        self._until = until
+        self._times = self.offsets.times(place.ratio, place.latency)
+        self._record = Record(place.out / f"{task.name}-{optimizer}.jsonl")
+        leads = {name: arm.leads(self._times) for name, arm in ARMS.items()}
+        delays = _recordings(place.delays, task.name, place.over)
+        self._timed = _recordings(place.seconds or place.delays, task.name, place.over)
+        self.setting = Setting(task.name, optimizer, task.rate[optimizer], task.iterations, leads, delays)
+
+    def rows(
+        self, arms: Sequence[str], *, compare: bool, tell: Callable[[str], object] = lambda _line: None
+    ) -> list[report.Row]:
+        """A row an arm, of the tuning seeds or the others; ``tell`` is called with each line as soon as it is known.
+
+        Raises OSError, ValueError, SaspError, TimeIsUpError.
+        """
+        self.target = plan.target_of(self.setting, self._train)
+        tell(f"{self.setting.task}: the target is {self.target:.4g}\n")
+        rows = []
+        for name in arms:
+            choice = plan.tuned(self.setting, ARMS[name], self.target, self._train)
+            runs = (plan.comparison if compare else plan.of_choice)(self.setting, name, choice, self.target)
+            rows.append(report.row([self._train(*run) for run in runs], self.target, self._seconds(ARMS[name])))
+            tell(report.lines(rows, PLAIN_ARMS)[-1] + "\n")
+        return rows
+
+    def _seconds(self, arm: Arm) -> float:
+        """Return the seconds of an iteration, as recorded or computed."""
+        recorded = self._timed.get(arm.name)
+        if recorded is None:
+            return arm.seconds(self._times)
+        # With half batches what was recorded as an iteration is half of one.
+        return read(Path(recorded)).iteration_seconds * (2 if arm.halves else 1)
+
+    def _train(self, run: Run, goal: Goal) -> Trained:
+        """The run, from the record or now. Raises OSError, TimeIsUpError."""
+        if (known := self._record.get(run, goal)) is not None:
+            return known
+        if time.monotonic() > self._until:
+            raise TimeIsUpError
+        trained = train(run, goal)
+        self._record.keep(trained)
+        return trained
+
+
+def _recordings(folder: Path | None, task: str, over: Transport) -> Mapping[str, str]:
+    return {} if folder is None else {name: str(recording_of(folder, task, name, over)) for name in ARMS}
+
+
+def recording_of(folder: Path, task: str, arm: str, over: Transport) -> Path:
+    """The folder of an arm's recording, over this transport if the arm can go over it."""
+    transports = ARMS[arm].transports
+    return folder / f"{task}-{over if over in transports else transports[0]}" / ARMS[arm].folder

@@ -1,0 +1,1 @@
+"""Files that hand each job its own DSCP when it is launched, as variables of its environment."""

@@ -1,0 +1,1 @@
+"""Studies compare several runs: their trials, the folder where these report, and their stages."""

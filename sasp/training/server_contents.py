@@ -1,0 +1,91 @@
+"""Parameters as they come from a parameter server, chunk by chunk, and the prediction of those that come next.
+
+[known] The last change of the parameters is repeated for each iteration in flight: linear weight prediction from
+parameters, A. Kosson et al., Pipelined backpropagation at scale, MLSys 2021, arXiv 2003.11666. It needs no state of the
+optimiser, which the server has. [ours] A change is scaled by the learning rate's change since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from sasp.training.layers import Layer
+from sasp.training.transport import Piece
+
+
+@dataclass(slots=True)
+class _Late:
+    """What is kept of one layer. ``true``: its parameters, flat; ``update``: their last change an iteration;
+    ``versions``: by the first element of a chunk the iteration that it is of, and its length."""
+
+    true: torch.Tensor
+    update: torch.Tensor
+    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+class ServerContents:
+    """Puts what comes from the server into the layers; ``predicts``: for computing they are ahead of it."""
+
+    def __init__(self, learning_rate: Callable[[], float], *, predicts: bool) -> None:
+        self._learning_rate = learning_rate
+        self._predicts = predicts
+        self._rates: dict[int, float] = {}
+        self._layers: dict[int, _Late] = {}
+
+    def note(self, iteration: int, leads: Sequence[tuple[Layer, int]] = ()) -> None:
+        """Keep the learning rate of ``iteration``."""
+        del leads  # the server knows what it has sent
+        self._rates[iteration] = self._learning_rate()
+
+    def forget(self, before: int) -> None:
+        """Iterations before this one are in all layers."""
+        for iteration in [known for known in self._rates if known < before]:
+            del self._rates[iteration]
+
+    def own(self, layer: Layer, iteration: int, flat: torch.Tensor) -> None:
+        """The server has the optimiser, so own gradients are of no use here."""
+
+    def absorb(self, layer: Layer, pieces: Sequence[Piece]) -> None:
+        """Copy what has come in."""
+        if not self._predicts:
+            for piece in pieces:
+                layer.set_parameters(piece.start, piece.values)
+            return
+        late = self._of(layer)
+        for piece in pieces:
+            at = slice(piece.start, piece.start + piece.values.numel())
+            before, _length = late.versions.get(piece.start, (0, 0))
+            late.update[at] = (piece.values - late.true[at]) / (piece.iteration - before)
+            late.true[at] = piece.values
+            late.versions[piece.start] = piece.iteration, piece.values.numel()
+        layer.set_parameters(0, late.true)
+
+    def look_ahead(self, layer: Layer, pending: range) -> None:
+        """Put the parameters ahead of what has come, each chunk by what it lacks."""
+        if not pending or not self._predicts:
+            return
+        late, ahead = self._of(layer), None
+        for start, (version, length) in late.versions.items():
+            lacks, at = range(version + 1, pending.stop), slice(start, start + length)
+            if lacks:
+                ahead = late.true.clone() if ahead is None else ahead
+                ahead[at].add_(late.update[at], alpha=self._times(version, lacks))
+        if ahead is not None:
+            layer.set_parameters(0, ahead)
+
+    def _of(self, layer: Layer) -> _Late:
+        key = id(layer.parameters[0])
+        if key not in self._layers:
+            true = layer.flat_parameters()
+            self._layers[key] = _Late(true, torch.zeros_like(true))
+        return self._layers[key]
+
+    def _times(self, version: int, lacks: range) -> float:
+        """How many of the change that led to ``version`` the changes of the iterations ``lacks`` are."""
+        rate = self._rates.get(version, 0.0)
+        if rate == 0:
+            return len(lacks)
+        return sum(self._rates[iteration] for iteration in lacks) / rate

@@ -1,0 +1,73 @@
+"""How late gradients are is recorded of each arm that the study has, where the study looks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.sasp import delays
+from evaluation.sasp.study.arms import ARMS
+from evaluation.sasp.testbed import lab
+from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, SaspResult
+from sasp.core.scheme import parse
+from topologies.errors import LabError
+from topologies.lab.results import save
+
+
+class Lab:
+    """Answers each request with no arms, and leaves that where the lab would."""
+
+    def __init__(self) -> None:
+        self.asked: list[SaspRequest] = []
+
+    def run(self, asked: SaspRequest, wanted: str, folder: Path) -> None:
+        self.asked.append(asked)
+        if asked.transport == "ranks" and asked.task == "mlp":
+            raise LabError("the network does not start")
+        save(folder / lab.RESULT, SaspResult("uml", "2.0", 0.1, 1000, 1e6, ()))
+
+    def read(self, folder: Path) -> SaspResult:
+        return lab.LAB.read(folder)
+
+
+@pytest.fixture
+def testbed(monkeypatch: pytest.MonkeyPatch) -> Lab:
+    made = Lab()
+    monkeypatch.setattr(delays, "LAB", made)
+    monkeypatch.setattr(delays, "choose", lambda _wanted: "uml")
+    return made
+
+
+def test_each_arm_is_recorded_over_all_that_it_goes_over() -> None:
+    recorded = {
+        (training.name, transport)
+        for transport in ("server", "ranks")
+        for training in delays.request("cnn", transport, 1.0).trainings
+    }
+    assert recorded == {(arm.folder, transport) for arm in ARMS.values() for transport in arm.transports}
+    asked = delays.request("mlp", "ranks", 0.5)
+    assert asked.record
+    assert asked.ratio == 0.5
+    for training in asked.trainings:
+        assert training.target is None
+        assert parse(training.scheme).together
+    # The choice of late layers is made before what stands for a job begins.
+    assert delays.ITERATIONS // 4 > 20
+
+
+def test_what_is_recorded_is_not_recorded_again(
+    testbed: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert delays.main(["--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.endswith("the network does not start\n")
+    assert [(one.task, one.transport) for one in testbed.asked] == [
+        (task, transport) for task in TASK_NAMES for transport in ("server", "ranks")
+    ]
+    testbed.asked.clear()
+    assert delays.main(["--task", "cnn", "mlp", "--over", "server", "--out", str(tmp_path)]) == 0
+    assert testbed.asked == []
+    assert f"{tmp_path / 'mlp-server'}: it is there" in capsys.readouterr().err
+    # With another ratio it is something else.
+    assert delays.main(["--task", "cnn", "--over", "server", "--ratio", "2", "--out", str(tmp_path)]) == 0
+    assert [one.ratio for one in testbed.asked] == [2.0]

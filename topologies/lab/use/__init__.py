@@ -1,0 +1,1 @@
+"""What an arm uses: processors, links and TCP, measured while its jobs are watched."""
