@@ -16,6 +16,8 @@ _MOST_OF_A_NAME = 12
 _RUN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 _PATH = re.compile(r"~?/|\.{1,2}/|(?=.*/).*\.")
 _PREFIXED = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]+")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+"""The form of RFC 9562. One in 250 random ones has digits alone in the only part that is long enough to look random."""
 _PART = re.compile(r"[A-Za-z0-9+/=]+")
 _MOST_MIXED = 12
 """The parts of a name that mix capital letters with small ones are together shorter than this."""
@@ -32,6 +34,7 @@ def _may_be_secret(run: str) -> bool:
     parts = _PART.findall(run)
     return (
         _PREFIXED.search(run) is not None
+        or _UUID.search(run) is not None
         or any(map(_looks_random, parts))
         or sum(len(part) for part in parts if _has_both_cases(part)) >= _MOST_MIXED
     )

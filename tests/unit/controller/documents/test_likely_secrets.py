@@ -21,6 +21,7 @@ from controller.documents.likely_secrets import HIDDEN, without_secrets
         secrets.token_hex(16),
         secrets.token_hex(16).upper(),
         str(uuid.uuid4()),
+        "7855098b-c2a2-4bb7-aacc-966807192910",
         "Zm9vYmFyYmF6cXV4+Zm9vYg==",
         "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl",
         "correctHorseBatteryStaple",
@@ -28,7 +29,19 @@ from controller.documents.likely_secrets import HIDDEN, without_secrets
         "wTTBu3L1-YB6N_cw0B6No-AP1M41L7Oa",
     ],
     # Named, because two workers must collect the same tests, and these values differ from run to run.
-    ids=["token", "half a token", "hex", "upper hex", "uuid", "base64", "jwt", "words", "dashes", "no prefix"],
+    ids=[
+        "token",
+        "half a token",
+        "hex",
+        "upper hex",
+        "uuid",
+        "ends in digits",
+        "base64",
+        "jwt",
+        "words",
+        "dashes",
+        "no prefix",
+    ],
 )
 def test_what_looks_random_is_hidden_wherever_it_stands(secret: str) -> None:
     for sentence in (
