@@ -57,7 +57,7 @@ class Finding:
             self.look(*files, skip=skip)
             return condition()
 
-        wait_until(holds, 10, what=what or "it is found")
+        wait_until(holds, 60, what=what or "it is found")
 
     def of(self, names: Iterable[str]) -> set[str]:
         """Returns the ids of found jobs that contain one of the names."""

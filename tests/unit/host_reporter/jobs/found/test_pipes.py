@@ -44,7 +44,7 @@ def found(finding: Finding, line: str, *opened: Path) -> Location | None:
     ],
 )
 def test_the_file_of_the_pipes_reader(finding: Finding, tmp_path: Path, line: str) -> None:
-    location = found(finding, line.format(tmp_path))
+    location = found(finding, line.format(tmp_path), tmp_path / "train.log")
     assert location is not None and location.shown == str(tmp_path / "train.log")
     assert (location.owner, location.or_public) == (os.getuid(), True)
 
@@ -69,7 +69,12 @@ def test_no_file_is_taken_that_is_not_sure(
 def test_a_file_that_another_user_has_open_at_the_other_end_is_not_taken(finding: Finding, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("to become another user needs root")
-    program = "import os, sys; os.setuid(65534); os.execvp('tee', ['tee', sys.argv[1]])"
-    (tmp_path / "open").mkdir(mode=0o777)
-    (tmp_path / "open").chmod(0o777)
-    assert found(finding, f'sleep 600 | {shutil.which("python3")} -c "{program}" {tmp_path}/open/log') is None
+    # The way to the folder is closed to others, so it is opened before.
+    program = (
+        "import os, sys; folder = os.open(sys.argv[1], os.O_RDONLY); os.setuid(65534); "
+        "os.dup2(os.open('log', os.O_WRONLY | os.O_CREAT, dir_fd=folder), 1); os.execvp('cat', ['cat'])"
+    )
+    log = tmp_path / "open" / "log"
+    log.parent.mkdir()
+    log.parent.chmod(0o777)
+    assert found(finding, f'sleep 600 | {shutil.which("python3")} -c "{program}" {log.parent}', log) is None
