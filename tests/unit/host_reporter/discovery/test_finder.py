@@ -21,7 +21,7 @@ from host_reporter.discovery.sockets.links import Link
 from host_reporter.discovery.sockets.netlink import Looked
 from host_reporter.discovery.traffic_report import NO_INTERFACES
 from host_reporter.notices import Notices
-from tests.support.agent.job_sockets import PEER, by_pid, to_peer
+from tests.support.agent.job_sockets import PEER, ClosingDiag, by_pid, to_peer
 
 OWN_IPV6, PEER_IPV6 = "fd78::1", "fd78::2"
 
@@ -44,6 +44,7 @@ class Whole:
         self._seen: dict[str, tuple[LinkSeen, ...]] = {}
         self.where = PacketSources()
         self.faults: list[Exception] = []
+        self.watcher = Watcher()
         self.discovery = Discovery(
             "h1",
             book or Book(),
@@ -52,6 +53,7 @@ class Whole:
             sources_changed=self.sources_changed,
             failed=self.faults.append,
             bytes_seconds=bytes_seconds,
+            watcher=self.watcher,
         )
         self.discovery.start()
 
@@ -123,14 +125,14 @@ def test_whoever_watches_is_shown_all_sockets_while_a_job_is_followed(
             time.sleep(1.5)
             assert watcher.looks == [], "nobody looks without a job"
             discovery.follow({"a": by_pid(tmp_path, job)})
-            wait_until(lambda: watcher.has(local, ended=False), 5, what="the socket of no job")
+            wait_until(lambda: watcher.has(local, ended=False), what="the socket of no job")
             assert all(is_whole for _, is_whole in watcher.looks)
             assert {look.namespace for namespaces, _ in watcher.looks for look in namespaces} == {0}
             none.do("close")
-            wait_until(lambda: watcher.has(local, ended=True), 5, what="its end")
+            wait_until(lambda: watcher.has(local, ended=True), what="its end")
             idles = watcher.idles
             discovery.follow({})
-            wait_until(lambda: watcher.idles > idles, 5)
+            wait_until(lambda: watcher.idles > idles)
     finally:
         discovery.stop()
     assert faults == []
@@ -143,18 +145,21 @@ def test_connections_are_told_within_two_looks_by_job_and_go_again(
     port = peer.getsockname()[1]
     with JobProcess() as one, JobProcess() as two:
         whole.discovery.follow({"a": by_pid(tmp_path, one), "b": by_pid(tmp_path, two)})
-        wait_until(lambda: whole.links == {"a": set(), "b": set()}, 5, what="a job without connections is told too")
+        wait_until(lambda: whole.links == {"a": set(), "b": set()}, what="a job without connections is told too")
+        looks = whole.watcher.looking_count
         local = to_peer(peer, one)
-        wait_until(lambda: whole.links["a"] == {("h2", local, port)}, 5)
+        wait_until(lambda: whole.links["a"] == {("h2", local, port)})
+        # Two, that under way, and those that a slow machine lets go by meanwhile.
+        assert whole.watcher.looking_count <= looks + 5
         assert whole.links["b"] == set()
         other = to_peer(peer, two)
-        wait_until(lambda: whole.links["b"] == {("h2", other, port)}, 5)
+        wait_until(lambda: whole.links["b"] == {("h2", other, port)})
         one.do("send 20000")
-        wait_until(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001), 10)
+        wait_until(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001))
         assert whole.told["a"].connections == 1
         one.do("close")
         # Half a minute later its port would not be remembered; but one connection alone is not.
-        wait_until(lambda: whole.links["a"] == set(), 5)
+        wait_until(lambda: whole.links["a"] == set())
         assert whole.links["b"] == {("h2", other, port)}
         # One that is not followed any more is not looked at.
         whole.discovery.follow({"b": by_pid(tmp_path, two)})
@@ -172,19 +177,19 @@ def test_connections_over_ipv6_are_told_counted_and_marked_like_those_over_ipv4(
         try:
             with JobProcess() as job:
                 whole.discovery.follow({"a": by_pid(tmp_path, job)})
-                wait_until(lambda: whole.links.get("a") == set(), 5)
+                wait_until(lambda: whole.links.get("a") == set())
                 local = job.do(f"connect {PEER_IPV6} {port}")
-                wait_until(lambda: whole.links["a"] == {("h2", local, port)}, 5)
+                wait_until(lambda: whole.links["a"] == {("h2", local, port)})
                 # To an address of its own loopback the kernel connects from the same one.
                 peer = socket.inet_pton(socket.AF_INET6, PEER_IPV6)
                 link = Link(peer, local, port, peer)
-                wait_until(lambda: whole.where.links == {"a": {link}}, 5, what="those who mark packets")
+                wait_until(lambda: whole.where.links == {"a": {link}}, what="those who mark packets")
                 whole.discovery.mark({"a": 59}, {"a"}, POOL_2)
                 accepted, _ = server.accept()
-                wait_until(lambda: job.do("tos") == 59 << 2, 5, what="the mark")
+                wait_until(lambda: job.do("tos") == 59 << 2, what="the mark")
                 job.do("send 20000")
                 assert len(accepted.recv(20_000, socket.MSG_WAITALL)) == 20_000
-                wait_until(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001), 10)
+                wait_until(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001))
                 assert whole.told["a"].peers[0].peer == "h2"
                 accepted.close()
         finally:
@@ -208,21 +213,20 @@ def test_a_connection_is_told_with_the_interface_that_has_its_address_here(tmp_p
         try:
             with JobProcess() as job:
                 whole.discovery.follow({"a": by_pid(tmp_path, job)})
-                wait_until(lambda: whole.links.get("a") == set(), 5)
+                wait_until(lambda: whole.links.get("a") == set())
                 ways = [(PEER, ports[0], "127.0.0.1", "eth0"), (PEER_IPV6, ports[1], RAIL_IPV6, "eth1")]
                 ways += [(PEER, ports[0], RAIL, "eth1")]
                 expected = set()
                 for peer, port, source, interface in ways:
                     expected.add((job.do(f"connect {peer} {port} {source}"), port, interface))
                     job.do("send 20000")
-                wait_until(lambda: {(n.port, n.peer_port, n.interface) for n in whole.seen("a")} == expected, 10)
+                wait_until(lambda: {(n.port, n.peer_port, n.interface) for n in whole.seen("a")} == expected)
                 sent = {"eth0": (20_000.0, 20_001.0), "eth1": (40_000.0, 40_002.0)}
                 wait_until(
                     lambda: (
                         {each.interface: each.sent in sent[each.interface] for each in whole.told["a"].peers}
                         == {"eth0": True, "eth1": True}
-                    ),
-                    10,
+                    )
                 )
         finally:
             whole.discovery.stop()
@@ -235,10 +239,10 @@ def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socke
     with JobProcess() as job, JobProcess() as taker:
         taker.do(f"listen {PEER} 0")
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
-        wait_until(lambda: whole.links.get("a") == set(), 5)
+        wait_until(lambda: whole.links.get("a") == set())
         to_peer(peer, job)
         to_peer(peer, job)
-        wait_until(lambda: whole.links["a"] == {("h2", None, port)}, 5)
+        wait_until(lambda: whole.links["a"] == {("h2", None, port)})
         before = whole.reports
         for _ in range(10):
             job.do(f"churn {PEER} {port} 50")
@@ -251,18 +255,18 @@ def test_bytes_of_connections_that_no_look_sees_are_counted(tmp_path: Path, peer
     port = peer.getsockname()[1]
     with JobProcess() as job, JobProcess() as other:
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
-        wait_until(lambda: whole.links.get("a") == set(), 5)
+        wait_until(lambda: whole.links.get("a") == set())
         to_peer(peer, job)
         to_peer(peer, job)
-        wait_until(lambda: whole.links["a"] == {("h2", None, port)}, 5)
+        wait_until(lambda: whole.links["a"] == {("h2", None, port)})
         job.do(f"churn {PEER} {port} 300")
         # A byte each; the opening and the end of each count one, too.
-        wait_until(lambda: whole.told["a"].peers and 600 <= whole.told["a"].peers[0].sent <= 910, 10)
+        wait_until(lambda: whole.told["a"].peers and 600 <= whole.told["a"].peers[0].sent <= 910)
         assert whole.told["a"].missed == 0
         # Somebody else, to a port that the job does not use: it may be the job's all the same.
         with socket.create_server((PEER, 0), backlog=200) as server:
             other.do(f"churn {PEER} {server.getsockname()[1]} 100")
-            wait_until(lambda: (whole.told["a"].missed or 0) >= 200, 10)
+            wait_until(lambda: (whole.told["a"].missed or 0) >= 200)
         assert whole.told["a"].peers[0].sent <= 910
 
 
@@ -272,9 +276,17 @@ def test_bytes_since_the_last_look_are_told_at_the_end(tmp_path: Path, peer: soc
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
         to_peer(peer, job)
         to_peer(peer, job)
-        wait_until(lambda: whole.links.get("a") == {("h2", None, port)}, 5)
-        job.do(f"churn {PEER} {port} 300")
-        time.sleep(0.3)  # the kernel tells of connections that have ended a moment later
+        wait_until(lambda: whole.links.get("a") == {("h2", None, port)})
+        with ClosingDiag() as diag:
+            job.do(f"churn {PEER} {port} 300")
+            ended: set[int] = set()
+
+            def all_told() -> bool:
+                # The kernel tells all who listen at once, a moment later.
+                ended.update(sock.local_port for sock in diag.ended().sockets if sock.remote_port == port)
+                return len(ended) >= 300
+
+            wait_until(all_told, what="the ends of all connections")
         whole.discovery.stop()
         assert whole.told["a"].peers[0].sent >= 600
 
@@ -289,10 +301,10 @@ def test_an_agent_takes_away_what_one_that_was_killed_has_left(
         # Its plan may mark the one job, and not the other; who is no job is none of its business.
         whole.discovery.mark({"b": 59}, {"b"}, POOL_2)
         whole.discovery.follow({"a": by_pid(tmp_path, job), "b": by_pid(tmp_path, marked)})
-        wait_until(lambda: job.do("tos") == 0, 5)
+        wait_until(lambda: job.do("tos") == 0)
         assert marked.do("tos") == 59 << 2 and free.do("tos") == 59 << 2
         whole.discovery.mark({}, (), None)
-        wait_until(lambda: marked.do("tos") == 0, 5)
+        wait_until(lambda: marked.do("tos") == 0)
 
 
 def test_what_is_left_of_other_dscps_is_taken_away_when_the_plan_names_them(
@@ -303,10 +315,10 @@ def test_what_is_left_of_other_dscps_is_taken_away_when_the_plan_names_them(
         job.do("claim 48")
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
         # After the looks at which sockets are cleared, it is still there: no plan has named it.
-        wait_until(lambda: not whole.discovery._marks._uncleared, 10)
+        wait_until(lambda: not whole.discovery._marks._uncleared)
         assert job.do("tos") == 48 << 2
         whole.discovery.mark({}, (), CLASS_SELECTORS)
-        wait_until(lambda: job.do("tos") == 0, 5)
+        wait_until(lambda: job.do("tos") == 0)
 
 
 def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
@@ -315,16 +327,16 @@ def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket
         to_peer(peer, free)
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
         whole.discovery.mark({"a": 59}, {"a"}, POOL_2)
-        wait_until(lambda: job.do("tos") == 59 << 2, 5)
+        wait_until(lambda: job.do("tos") == 59 << 2)
         assert free.do("tos") == 0
         to_peer(peer, job)
-        wait_until(lambda: job.do("tos") == 59 << 2, 5)
+        wait_until(lambda: job.do("tos") == 59 << 2)
         # The plan changes; then the job's file goes away; then the agent.
         whole.discovery.mark({"a": 11}, {"a"}, POOL_2)
-        wait_until(lambda: job.do("tos") == 11 << 2, 5)
+        wait_until(lambda: job.do("tos") == 11 << 2)
         whole.discovery.follow({})
-        wait_until(lambda: job.do("tos") == 0, 5)
+        wait_until(lambda: job.do("tos") == 0)
         whole.discovery.follow({"a": by_pid(tmp_path, job)})
-        wait_until(lambda: job.do("tos") == 11 << 2, 5)
+        wait_until(lambda: job.do("tos") == 11 << 2)
         whole.discovery.stop()
         assert job.do("tos") == 0

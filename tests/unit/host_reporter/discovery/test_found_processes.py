@@ -125,4 +125,4 @@ def test_the_end_of_all_trees_is_seen(owners: Owners) -> None:
         owners.set_jobs({"a": below(job)})
         owners.look()
         assert owners.namespaces(0, 0.0)
-    wait_until(lambda: owners.look() or owners.namespaces(0, 0.0) == {}, 5)
+    wait_until(lambda: owners.look() or owners.namespaces(0, 0.0) == {})

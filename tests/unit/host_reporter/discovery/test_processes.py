@@ -28,5 +28,5 @@ def test_children_are_found_also_when_their_parent_has_ended() -> None:
         assert {process.pid for process in tree.look()} == {job.pid, child}
         grandchild = job.do("orphan")
         assert {process.pid for process in tree.look()} == {job.pid, child, grandchild}
-        wait_until(lambda: {process.pid for process in tree.look()} == {grandchild}, 5)
-    wait_until(lambda: tree.look() == frozenset(), 5)
+        wait_until(lambda: {process.pid for process in tree.look()} == {grandchild})
+    wait_until(lambda: tree.look() == frozenset())

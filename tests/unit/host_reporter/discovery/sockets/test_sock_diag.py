@@ -96,7 +96,7 @@ def test_what_has_ended_is_told_with_its_ports_and_its_last_bytes(diag: Diag) ->
             listed.update({(sock.local_port, sock.remote_port): sock for sock in ended.sockets})
             return {(local, port), (port, local), (known.local_port, port)} <= listed.keys()
 
-        wait_until(all_told, 5)
+        wait_until(all_told)
         assert listed[known.local_port, port].cookie == known.cookie
         # The opening and the end count one each.
         assert 3000 <= listed[known.local_port, port].acked <= 3002
@@ -109,10 +109,10 @@ def test_more_ends_than_there_is_room_for_are_said_to_be_missing() -> None:
     for _ in range(100):
         with connections(1):
             pass
-    wait_until(lambda: not diag.ended().is_all, 5)
+    wait_until(lambda: not diag.ended().is_all)
     with connections(1):
         pass
-    wait_until(lambda: diag.ended() == ([], True), 5, what="and it goes on")
+    wait_until(lambda: diag.ended() == ([], True), what="and it goes on")
     diag.close()
 
 
@@ -124,14 +124,14 @@ def test_connections_over_ipv6_are_told_with_their_bytes_and_their_end(diag: Dia
             accepted, _ = server.accept()
             client.sendall(bytes(1000))
             assert len(accepted.recv(1000, socket.MSG_WAITALL)) == 1000
-            wait_until(lambda: (seen := find(diag, client)) is not None and seen.acked >= 1000, 5)
+            wait_until(lambda: (seen := find(diag, client)) is not None and seen.acked >= 1000)
             known = find(diag, client)
             assert known is not None and (known.remote, known.remote_port) == (LOOPBACK_IPV6, server.getsockname()[1])
             assert (known.local, known.local_port) == (LOOPBACK_IPV6, client.getsockname()[1])
             diag.ended()
             accepted.close()
     ended: list[Socket] = []
-    wait_until(lambda: ended.extend(diag.ended().sockets) or known.cookie in {gone.cookie for gone in ended}, 5)
+    wait_until(lambda: ended.extend(diag.ended().sockets) or known.cookie in {gone.cookie for gone in ended})
 
 
 def test_what_is_over_is_not_told_any_more(diag: Diag) -> None:
