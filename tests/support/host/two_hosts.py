@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 SENDER = "10.77.0.1"
 RECEIVER = "10.77.0.2"
 
-# One thread a flow, one process for all; what each receiver got in the window is printed at the end.
+# One thread a flow, one process for all. The window begins when every flow has its connection, however long their
+# sender takes to start; what each receiver got in it is printed at the end.
 _SINK = """
 import json, socket, sys, threading, time
 family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 ports, start, stop = [int(p) for p in sys.argv[4:]], float(sys.argv[2]), float(sys.argv[3])
 got = {port: 0 for port in ports}
 listening = [socket.create_server((sys.argv[1], port), family=family) for port in ports]
-begun = time.monotonic()
+connected, begin = threading.Semaphore(0), float("inf")
 def take(server, port):
     peer, _ = server.accept()
+    connected.release()
     while data := peer.recv(65536):
-        if start < time.monotonic() - begun < stop:
+        if begin < time.monotonic() < begin + stop - start:
             got[port] += len(data)
 for server, port in zip(listening, ports):
     threading.Thread(target=take, args=(server, port), daemon=True).start()
 print("ready", flush=True)
-time.sleep(stop)
+for _ in ports:
+    connected.acquire()
+time.sleep(start)
+begin = time.monotonic()
+print("begun", flush=True)
+time.sleep(stop - start)
 print(json.dumps(got), flush=True)
 """
 _SOURCE = """
 import socket, sys, threading, time
-address, seconds = sys.argv[1], float(sys.argv[2])
+address = sys.argv[1]
 family, option = socket.AF_INET, (socket.IPPROTO_IP, socket.IP_TOS)
 if ":" in address:
     family, option = socket.AF_INET6, (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)
@@ -44,11 +54,22 @@ def send(port, dscp):
         peer.connect((address, port))
         while True:
             peer.sendall(bytes(65536))
-for flow in sys.argv[3:]:
+for flow in sys.argv[2:]:
     port, dscp = flow.split(":")
     threading.Thread(target=send, args=(int(port), int(dscp)), daemon=True).start()
-time.sleep(seconds)
+threading.Event().wait()
 """
+
+
+class Rates(NamedTuple):
+    """What arrives of each flow, by its port, and what each queue sends, in bit/s.
+
+    A queue sends some of TCP's bytes twice, and is served whatever TCP makes of its losses. So what a queue has to send
+    at least is asked of it, and not of the receiver.
+    """
+
+    received: Mapping[int, float]
+    sent: Mapping[Any, float]
 
 
 @dataclass(frozen=True)
@@ -68,8 +89,38 @@ class TwoHosts:
         )
 
     def bytes_by_port(self, flows: dict[int, int], *, start: float, stop: float, address: str = RECEIVER) -> TrafficRun:
-        """TCP as fast as it goes to each port, with a DSCP each; counted between two moments in seconds."""
+        """TCP as fast as it goes to each port, with a DSCP each; counted between two moments in seconds.
+
+        They are those since all have their connections.
+        """
         return TrafficRun(self, flows, start, stop, address)
+
+    def rates(
+        self,
+        flows: dict[int, int],
+        *,
+        start: float,
+        stop: float,
+        count: Callable[[], Mapping[Any, int]],
+        address: str = RECEIVER,
+    ) -> Rates:
+        """Measure such traffic. ``count`` returns the bytes that each queue has sent."""
+        with self.bytes_by_port(flows, start=start, stop=stop, address=address) as run:
+            run.wait_for_begin()
+            before, began = count(), time.monotonic()
+            got = run.result()
+            after, seconds = count(), time.monotonic() - began
+        return Rates(
+            {port: 8 * size / (stop - start) for port, size in got.items()},
+            {queue: 8 * (after[queue] - size) / seconds for queue, size in before.items()},
+        )
+
+    def class_bytes(self, interface: str, where: str | None = None) -> dict[str, int]:
+        """Returns the bytes that each HTB class of an interface has sent, by its minor number; on the sender."""
+        shown = self.run(where or self.sender, "tc", "-s", "class", "show", "dev", interface)
+        assert shown.returncode == 0, shown.stderr
+        found = re.findall(r"^class htb \w+:(\w+) .*?Sent (\d+) bytes", shown.stdout, re.M | re.S)
+        return {minor: int(count) for minor, count in found}
 
 
 class TrafficRun:
@@ -88,13 +139,23 @@ class TrafficRun:
         assert self._sink.stdout is not None
         assert self._sink.stdout.readline() == "ready\n"
         pairs = [f"{port}:{dscp}" for port, dscp in self._flows.items()]
-        self._popen(self._hosts.sender, *python, _SOURCE, self._address, str(self._stop + 1), *pairs)
+        self._popen(self._hosts.sender, *python, _SOURCE, self._address, *pairs)
+        self._has_begun = False
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def wait_for_begin(self) -> None:
+        """Wait until the window begins."""
+        assert self._sink.stdout is not None
+        if not self._has_begun:
+            assert self._sink.stdout.readline() == "begun\n"
+            self._has_begun = True
+
     def result(self) -> dict[int, int]:
+        """Returns the bytes of each port in the window, at its end."""
+        self.wait_for_begin()
         assert self._sink.stdout is not None
         return {int(port): count for port, count in json.loads(self._sink.stdout.readline()).items()}
 
