@@ -6,6 +6,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,11 +108,11 @@ def send_tcp(seconds: float) -> int:
     return sent
 
 
-def send_udp(seconds: float) -> None:
-    """Send datagrams to the peer."""
-    end = time.monotonic() + seconds
+def send_udp(seconds: float, is_over: threading.Event | None = None) -> None:
+    """Send datagrams to the peer for some seconds, or until it is over."""
+    end, is_over = time.monotonic() + seconds, is_over or threading.Event()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-        while time.monotonic() < end:
+        while time.monotonic() < end and not is_over.is_set():
             for _ in range(20):
                 datagrams.sendto(bytes(1400), (PEER, PORT))
             time.sleep(0.001)
