@@ -12,6 +12,7 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.launchers.jobs.found_jobs import FoundJobs
 from tests.support.launchers.machine.users import User, somebody
 from tests.support.launchers.slurm.cluster import SlurmCluster
+from tests.support.launchers.slurm.scripts import WAIT_SECONDS
 
 SHOWN = "grep -zE '^(TRAINYARD_DSCP|NCCL_IB_|UCX_IB_|NVSHMEM_IB_)' /proc/self/environ | tr '\\0' '\\n'"
 
@@ -66,5 +67,5 @@ def test_a_job_that_no_agent_finds_starts_without_them_and_its_output_says_so(sl
     ready.unlink()
     said, *printed = (home / "out").read_text().splitlines()
     assert said.startswith("trainyard: the job starts without its DSCP on ")
-    assert said.endswith(f"there is no {slurm.environment_files}/slurm-{number}.env after 10 s")
+    assert said.endswith(f"there is no {slurm.environment_files}/slurm-{number}.env after {WAIT_SECONDS} s")
     assert printed == ["it runs", "0"]

@@ -12,6 +12,8 @@ FOLDER = "/run/trainyard/progress"
 """What an operator changes who keeps progress files elsewhere."""
 ENVIRONMENT = "/run/trainyard/environment"
 """What an operator changes who keeps the files of jobs' variables elsewhere."""
+WAIT_SECONDS = 20
+"""A task waits for so long at most: longer than by what ships, because the machines of tests are slow."""
 
 
 def install(folder: Path) -> list[str]:
@@ -24,7 +26,7 @@ def install(folder: Path) -> list[str]:
 
 def copy(name: str, folder: Path, progress: Path) -> Path:
     """Copy one script; the folder of jobs' variables is beside that of progress. Returns its path."""
-    text = (SHIPPED / name).read_text()
+    text = (SHIPPED / name).read_text().replace("seconds=10\n", f"seconds={WAIT_SECONDS}\n")
     assert FOLDER in text
     script = folder / name
     script.write_text(text.replace(FOLDER, str(progress)).replace(ENVIRONMENT, str(progress.with_name("environment"))))
