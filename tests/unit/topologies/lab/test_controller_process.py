@@ -130,12 +130,12 @@ def test_where_hosts_alone_enforce_it_is_ready_when_one_marks(start: Start) -> N
         if said:
             with pytest.raises(LabError, match=said):
                 controller.wait_ready(seconds=1.0)
-    status = controller.wait_ready(seconds=10.0)
+    status = controller.wait_ready()
     assert (status.enforce, [host.marks for host in status.hosts]) == (("hosts",), [True, None])
 
 
 def test_who_only_observes_is_ready_with_a_plan(start: Start) -> None:
-    assert start("fifo", enforce=()).wait_ready(seconds=10.0).enforce == ()
+    assert start("fifo", enforce=()).wait_ready().enforce == ()
 
 
 def test_who_chooses_a_token_can_watch_a_run(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

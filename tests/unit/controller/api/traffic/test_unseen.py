@@ -137,7 +137,7 @@ def test_it_ends_with_the_next_word_of_the_agent_with_its_lease_and_with_its_ses
         assert len(problems(api)) == 1, "a report without a word on interfaces changes nothing"
         end()
         assert problems(api) == []
-    api.yard.registry.change_hosts(api.yard.registry.hosts, lease_seconds=1.0)
+    api.yard.registry.change_hosts(api.yard.registry.hosts, lease_seconds=3.0)
     assert api.call("POST", "/v1/hosts/h1/reports", batch(session="third", interfaces=[ETH0_UNSEEN])).ok
     assert len(problems(api)) == 1
     wait_until(lambda: problems(api) == [])
