@@ -23,7 +23,7 @@ from evaluation.sasp.study.plan import TUNING_SEEDS, WORKERS
 from evaluation.sasp.testbed.lab import LAB
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, TaskName, Training, Ways
 from topologies import checkout
-from topologies.box.datapath import choose
+from topologies.box.datapath import Wanted, choose
 from topologies.errors import one_line_errors
 from topologies.lab.lab import EXPECTED_ERRORS
 from topologies.signals import ending_signals
@@ -47,12 +47,12 @@ def _training(arm: Arm) -> Training:
     return Training(arm.folder, str(arm.scheme), ITERATIONS, ways)
 
 
-def record(asked: SaspRequest, folder: Path) -> bool:
+def record(asked: SaspRequest, wanted: Wanted, folder: Path) -> bool:
     """Record what the request asks for, and return True; return False where it is there. Raises EXPECTED_ERRORS."""
-    if resume.load(folder, asked, choose("auto"), LAB.read) is not None:
+    if resume.load(folder, asked, choose(wanted), LAB.read) is not None:
         return False
     resume.mark_unfinished(folder)
-    LAB.run(asked, "auto", folder)
+    LAB.run(asked, wanted, folder)
     resume.mark_whole(folder, asked, checkout.commit())
     return True
 
@@ -64,13 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--over", nargs="+", choices=get_args(Transport), default=get_args(Transport))
     parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
+    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="the emulated switches' (auto)")
     options = parser.parse_args(arguments)
     try:
         with ending_signals(), one_line_errors():
             for task in options.task:
                 for transport in options.over:
                     folder = options.out / f"{task}-{transport}"
-                    new = record(request(task, transport, options.ratio), folder)
+                    new = record(request(task, transport, options.ratio), options.datapath, folder)
                     sys.stderr.write(f"{folder}: {'recorded' if new else 'it is there'}\n")
     except EXPECTED_ERRORS as error:
         sys.stderr.write(f"{error}\n")

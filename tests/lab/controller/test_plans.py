@@ -263,7 +263,7 @@ def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard)
     yard.controller.kill()
     began = time.monotonic()
     wait_until(lambda: not gate_is_open(yard.switch), 30)
-    assert time.monotonic() - began < 5 * PERIOD_SECONDS + 2
+    assert time.monotonic() - began < 5 * PERIOD_SECONDS + 8
     before = queue_bytes(yard.switch, 1)
     shares = measure(yard.emulation, streams, seconds=4)
     after = queue_bytes(yard.switch, 1)
