@@ -14,9 +14,6 @@ from evaluation.deepprophet.plans.groups import PlanGroup
 from evaluation.deepprophet.plans.measuring import PlanResult
 
 CROWDED = ", more ranks than cores"
-COLUMNS = (
-    "plan", "model", "ranks", "rate", "measured", "predicted", "80 %", "error", "twice", "sent", "predicted",
-)  # fmt: skip
 
 
 def add_up(results: Sequence[tuple[PlanGroup, PlanResult]]) -> dict[str, Any]:
@@ -75,29 +72,38 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
-    """Yields the table of the cases, and that of the plans."""
-    if not fields["rows"]:
+    """Yields the tables of the cases' times, of their bytes, and of the plans."""
+    rows = fields["rows"]
+    if not rows:
         return
-    table = Table(
-        title="plans", caption="sent: MB of all ranks in an iteration, with headers, and as predicted without"
-    )
-    for number, name in enumerate(COLUMNS):
-        table.add_column(name, justify="right" if number > 1 else "left")
-    for row in fields["rows"]:
+    times = _table("plans (ms)", ("plan", "model", "ranks", "rate", "measured", "predicted", "80 %", "error", "twice"))
+    for row in rows:
         predicted, twice, rate = row["predicted"], row["measured_twice"], row["rate_bps"]
-        table.add_row(
+        times.add_row(
             row["plan"], row["model"], str(row["ranks"]), "-" if rate is None else f"{rate / 1e6:.0f} Mbit/s",
-            f"{1e3 * row['measured']:.1f} ms", f"{1e3 * predicted['seconds']:.1f} ms",
+            f"{1e3 * row['measured']:.1f}", f"{1e3 * predicted['seconds']:.1f}",
             f"{1e3 * predicted['low']:.1f} to {1e3 * predicted['high']:.1f}", f"{row['error']:+.1%}",
-            "-" if twice is None else f"{twice:.1%}", f"{row['sent'] / 1e6:.2f}", f"{predicted['bytes'] / 1e6:.2f}",
+            "-" if twice is None else f"{twice:.1%}",
         )  # fmt: skip
-    yield table
-    by_plan = Table(title="by plan, over its models")
-    for number, name in enumerate(("plan", "models", "mean", "worst", "in its interval")):
-        by_plan.add_column(name, justify="right" if number else "left")
+    yield times
+    sent = _table("MB that all ranks send in an iteration, with headers", ("plan", "model", "sent", "predicted"))
+    for row in rows:
+        if row["ranks"] > 1:
+            sent.add_row(
+                row["plan"], row["model"], f"{row['sent'] / 1e6:.2f}", f"{row['predicted']['bytes'] / 1e6:.2f}"
+            )
+    yield sent
+    by_plan = _table("plans, over their models", ("plan", "models", "mean", "worst", "in its interval"))
     for plan, errors in fields["plans"].items():
         by_plan.add_row(
             plan, str(errors["models"]), f"{errors['mean_absolute_error']:.1%}", f"{errors['worst']:.1%}",
             f"{errors['in_interval']:.0%}",
         )  # fmt: skip
     yield by_plan
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("plan", "model") else "right")
+    return table
