@@ -36,6 +36,8 @@ COSTED = ("table", "measured", "roofline")
 everything measured that the table lacks (``--measure``); and from rooflines only."""
 
 WAYS = (DEFAULT_WAY, *COSTED)
+KINDS = ("compute", "distributed", "more ranks than cores")
+"""The kinds of cases whose errors are added up apart."""
 
 
 @dataclass(frozen=True, slots=True)
