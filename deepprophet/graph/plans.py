@@ -5,7 +5,8 @@ Needs PyTorch. The changes are made to the copy without values, so that the trac
 [known] Checkpointed modules keep their inputs only, and run again in the backward pass (Chen and others, 2016,
 arXiv:1604.06174). Of two linear layers the first is cut by columns and the second by rows, and the ranks add up the
 second's output, and in the backward pass the gradient of the first's input (Shoeybi and others, 2019,
-arXiv:1909.08053).
+arXiv:1909.08053). Where several layers that are cut by columns read the same input, PyTorch adds each one's gradient
+up by itself (torch.distributed.tensor.parallel.ColwiseParallel).
 """
 
 from __future__ import annotations
@@ -78,8 +79,7 @@ def _part(parameter: torch.nn.Parameter, dimension: int, ranks: int) -> torch.nn
 
 
 def _watch_input(recorder: Recorder, _module: torch.nn.Module, given: tuple[Any, ...]) -> None:
-    """Note when the gradient of what several layers read is whole: once, however many read it."""
+    """Note when the gradient of what a layer reads is whole; of several layers that read it, once for each."""
     for tensor in given[:1]:
-        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and not hasattr(tensor, "_is_watched"):
-            tensor._is_watched = True
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
             tensor.register_hook(recorder.reduce)

@@ -15,14 +15,16 @@ from deepprophet.predict.layout import Layout, Work
 from deepprophet.predict.mapping import MappingSpec
 
 
-def laid_out(work: Work, wire: Wire, mapping: MappingSpec, *, ahead: bool) -> tuple[Layout, tuple[Bucket, ...]]:
+def laid_out(
+    work: Work, wire: Wire, mapping: MappingSpec, *, is_accelerator: bool
+) -> tuple[Layout, tuple[Bucket, ...]]:
     """Return the iteration, and the buckets of its gradients; () where the plan has none. Raises InputError.
 
-    ``ahead``: a device whose queue lets it gather while it computes.
+    ``is_accelerator``: a device whose queue lets it compute while it exchanges.
     """
     _check(wire, mapping)
     if mapping.fsdp is not None:
-        return sharded.layout(work, wire, mapping.fsdp, ahead=ahead), ()
+        return sharded.layout(work, wire, mapping.fsdp, is_accelerator=is_accelerator), ()
     count = mapping.ranks_of_a_copy
     together = _together(wire, count)
     # The first workers of all copies have the same part of the model, and so have the second.

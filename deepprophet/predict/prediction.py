@@ -114,8 +114,8 @@ def predict(
     wrapped = copies > 1 or configuration.architecture == "ps"
     work = Work(graph, [part.seconds for part in parts], known.wrapping if wrapped else Wrapping())
     wire = Wire(configuration.network, placement, configuration.architecture, host)
-    ahead = known.provenance.kind != "cpu"
-    layout, cut = laid_out(work, wire, configuration.mapping, ahead=ahead)
+    is_accelerator = known.provenance.kind != "cpu"
+    layout, cut = laid_out(work, wire, configuration.mapping, is_accelerator=is_accelerator)
 
     def played(compute_factor: float, wire_factor: float) -> Played:
         return play(layout.scaled(compute_factor, wire_factor), stretch=stretch, crowded=crowded)

@@ -9,13 +9,9 @@ import hashlib
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -23,15 +19,13 @@ from typing import Any
 
 from controller.model import BITS_PER_BYTE
 from evaluation.deepprophet.drawn import listed
-from evaluation.deepprophet.namespaces import connected_namespaces
-from topologies.checkout import ROOT
+from evaluation.deepprophet.processes import python, run, run_ranks
 from topologies.errors import LabError
 
 CALIBRATION = "calibration"
 CALIBRATION_FILE = "calibration.json"
 RESULT = "result.json"
 SECONDS, QUICK_SECONDS = 6.0, 2.0
-PATIENCE_SECONDS = 1800.0
 NETWORK_FILE = "network.json"
 DEFAULT_WAY = "default"
 """``trainyard predict`` works in this way by default: it measures operators that the device's table lacks, but only as
@@ -42,6 +36,8 @@ COSTED = ("table", "measured", "roofline")
 everything measured that the table lacks (``--measure``); and from rooflines only."""
 
 WAYS = (DEFAULT_WAY, *COSTED)
+KINDS = ("compute", "distributed", "more ranks than cores")
+"""The kinds of cases whose errors are added up apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +101,13 @@ class GroupResult:
     datapath: str = "none"
 
 
-def python() -> str:
-    """Returns the Python interpreter that has PyTorch. Raises LabError."""
-    own = ROOT / ".venv-frameworks" / "bin" / "python"
-    if own.exists():
-        return str(own)
-    if find_spec("torch") is None:
-        raise LabError("PyTorch is neither in .venv-frameworks nor in this environment: see docs/deepprophet.md")
-    return sys.executable
-
-
 def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
     """Calibrates this device into a folder. Raises LabError, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / CALIBRATION_FILE
     command = [python(), "-m", "deepprophet", "--calibrate", "--calibration", str(path), "--json"]
-    output = _run([command + (["--quick"] if quick else [])], stop)
-    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(output), calibrated=_digest(path))
+    output = run([command + (["--quick"] if quick else [])], stop)
+    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(output), calibrated=digest(path))
 
 
 def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event) -> GroupResult:
@@ -145,7 +131,7 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
     cores = os.cpu_count() or 1
     request = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
     predictions = json.loads(
-        _run([[python(), "-m", "evaluation.deepprophet.predictions", model, str(calibration), request]], stop)
+        run([[python(), "-m", "evaluation.deepprophet.predictions", model, str(calibration), request]], stop)
     )
     by_default, longest = _by_default(model, cases, calibration, stop)
     runs = {case: (_real(model, case, seconds, stop),) for case in cases}
@@ -164,7 +150,7 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
             )
         )  # fmt: skip
     return GroupResult(
-        cores, tuple(results), tuple(predictions["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
+        cores, tuple(results), tuple(predictions["operators"]), predict_seconds=longest, calibrated=digest(calibration)
     )
 
 
@@ -180,10 +166,11 @@ def measure_drawn(model: str, case: Case, calibration: Path, *, quick: bool, sto
         case.batch_size, case.workers, case.rate_bps, runs, predicted, compute=default["compute_seconds"],
         exposed=0.0, wire=0.0, measuring_seconds=0.0, guessed=default["cost_shares"]["guess"],
     )  # fmt: skip
-    return GroupResult(os.cpu_count() or 1, (result,), predict_seconds=longest, calibrated=_digest(calibration))
+    return GroupResult(os.cpu_count() or 1, (result,), predict_seconds=longest, calibrated=digest(calibration))
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """Returns by what calibration predictions were made. Raises OSError."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
@@ -212,7 +199,7 @@ def _by_default(
             if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in of_size) if rate is not None]:
                 command += ["--link-rate", ",".join(rates)]
             began = time.monotonic()
-            output = json.loads(_run([command], stop))
+            output = json.loads(run([command], stop))
             longest = max(longest, time.monotonic() - began)
             for prediction in output["predictions"]:
                 prediction_of[Case(size, prediction["workers"], prediction["link_bps"])] = prediction
@@ -229,55 +216,6 @@ def _real(model: str, case: Case, seconds: float, stop: Event) -> float:
     """Measures real iterations, and returns their median in seconds."""
     command = [python(), "-m", "evaluation.deepprophet.rank", model, "--batch-size", str(case.batch_size)]
     command += ["--seconds", str(seconds)]
-    if case.workers == 1:
-        output = _run([command], stop)
-    else:
-        with ExitStack() as stack:
-            members = stack.enter_context(connected_namespaces(case.workers, case.rate_bps or 1e9))
-            master = f"tcp://{members[0].address}:29500"
-            ranks = [
-                namespace.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
-                for rank, namespace in enumerate(members)
-            ]
-            output = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": members[0].interface})
+    output = run_ranks(command, case.workers, case.rate_bps, stop)
     seconds_of_iterations: list[float] = json.loads(output)["seconds"]
     return statistics.median(seconds_of_iterations)
-
-
-def _run(commands: Sequence[Sequence[str]], stop: Event, variables: Mapping[str, str] | None = None) -> str:
-    """Runs commands side by side to their end, and returns the output of the first. Raises LabError."""
-    if stop.is_set():
-        raise LabError("stopped")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(variables or {})}
-    running = [
-        subprocess.Popen(
-            list(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for command in commands
-    ]
-    try:
-        until = time.monotonic() + PATIENCE_SECONDS
-        outputs = [_output(process, until, stop) for process in running]
-    finally:
-        for process in running:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
-    return outputs[0]
-
-
-def _output(process: subprocess.Popen[str], until: float, stop: Event) -> str:
-    name = " ".join(map(str, process.args)) if isinstance(process.args, list) else str(process.args)
-    while True:
-        try:
-            output, errors = process.communicate(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            if stop.is_set():
-                raise LabError("stopped") from None
-            if time.monotonic() > until:
-                raise LabError(f"{name}: it did not end within {PATIENCE_SECONDS:g} s") from None
-            continue
-        if process.returncode:
-            lines = errors.strip().splitlines() or [f"ended with status {process.returncode}"]
-            raise LabError(f"{name}: {lines[-1]}")
-        return output

@@ -2,7 +2,8 @@
 
 [known] The 2019 thesis reports under 10 % average error. [ours] The claim covers 14 models of five families: a single
 worker with several batch sizes, and real DistributedDataParallel jobs of 2 to 4 ranks over two link rates. The device
-is calibrated with other models. Jobs with more ranks than the machine has cores are reported separately.
+is calibrated with other models. Jobs with more ranks than the machine has cores are reported separately. So are plans
+beyond a copy a worker, which other models train (``evaluation.deepprophet.plans.cases``).
 
 The speed of a machine changes over time, and no prediction can know that. So everything is measured twice, once before
 the calibration and once after it, and the difference between the two stands beside the errors.
@@ -28,8 +29,13 @@ from evaluation import summary
 from evaluation.claim import Setting
 from evaluation.deepprophet import arms as measurements
 from evaluation.deepprophet import unseen
-from evaluation.deepprophet.arms import COSTED, DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
+from evaluation.deepprophet.arms import COSTED, DEFAULT_WAY, KINDS, WAYS, Case, CaseResult, GroupResult
 from evaluation.deepprophet.drawn import listed
+from evaluation.deepprophet.plans import errors as plan_errors
+from evaluation.deepprophet.plans import groups as plan_groups
+from evaluation.deepprophet.plans.groups import PlanGroup
+from evaluation.deepprophet.plans.measuring import PlanResult
+from evaluation.deepprophet.tables import all_tables
 from simulator.reports.statistics import mean_interval, paired_bootstrap
 from topologies.errors import LabError
 
@@ -45,7 +51,6 @@ BATCH_SIZES = (8, 32, 64)
 DISTRIBUTED_BATCH_SIZE = 16
 RATES_BPS = (2e8, 1e9)
 WORKERS = (2, 3, 4)
-KINDS = ("compute", "distributed", "more ranks than cores")
 INTERVALS_OVER = "models"
 PREDICT_LIMIT_SECONDS = 5.0
 """The whole command should take at most this long, with a model of ResNet-50's size."""
@@ -110,11 +115,11 @@ class Group:
         return TypeAdapter(GroupResult).validate_json((folder / measurements.RESULT).read_bytes())
 
 
-def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """Returns one group for each model, also of those that are drawn, the calibration, and again one for each.
+def groups(*, quick: bool = False, others: bool = True) -> list[Group | PlanGroup]:
+    """Returns one group for each model, those that are drawn too, and for each plan, the calibration, and all again.
 
-    ``quick`` takes three models, one batch size, two workers, one rate, and none that are drawn. Without ``others``
-    there are no jobs of more than two ranks.
+    ``quick`` takes three models, one batch size, two workers, one rate, none that are drawn, and two plans. Without
+    ``others`` there are no jobs of more than two ranks.
     """
     names = QUICK_MODELS if quick else tuple(MODELS)
     sizes = (DISTRIBUTED_BATCH_SIZE,) if quick else BATCH_SIZES
@@ -127,11 +132,15 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
         again += [
             Group(drawn.name, (Case(drawn.batch_size, 1, None),), is_drawn=True) for drawn in listed.models().values()
         ]
-    return [*(replace(group, is_first=True) for group in again), Group(None, (), quick), *again]
+    plans_first, plans_again = plan_groups.groups(quick=quick)
+    first = [replace(group, is_first=True) for group in again]
+    return [*first, *plans_first, Group(None, (), quick), *again, *plans_again]
 
 
-def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
-    """Returns the summary: errors by kind, way, family and operator, how long predictions take, and the calibration."""
+def add_up(all_results: Sequence[tuple[Group | PlanGroup, GroupResult | PlanResult]]) -> dict[str, Any]:
+    """Returns the summary: errors by kind, way, family, operator and plan, predictions' times, and the calibration."""
+    results = [(g, r) for g, r in all_results if isinstance(g, Group) and isinstance(r, GroupResult)]
+    plans = [(g, r) for g, r in all_results if isinstance(g, PlanGroup) and isinstance(r, PlanResult)]
     predicted = [(group, result) for group, result in results if not group.is_first]
     before = {
         (group.model, case.case): case.runs for group, result in results if group.is_first for case in result.cases
@@ -149,7 +158,7 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
         for case in result.cases
     ]
     by_kind = {kind: [(m, c) for m, c, r in measured if _kind(c, r.cores) == kind] for kind in KINDS}
-    if len({result.calibrated for _, result in predicted}) > 1:
+    if len({result.calibrated for group, result in all_results if not group.is_first}) > 1:
         raise LabError(
             "the models were predicted with different calibrations; without --resume, all are measured again"
         )
@@ -173,6 +182,7 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
         },
         "operators": _operators(operators),
         "drawn": unseen.add_up(drawn),
+        "plans": plan_errors.add_up(plans),
         "rates": {kind: _rates(cases) for kind, cases in by_kind.items() if kind != KINDS[0]},
         "predict_seconds": {
             group.model: result.predict_seconds for group, result in results if result.predict_seconds is not None
@@ -268,10 +278,11 @@ def _operators(graphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the error of the command by default, compared with that of rooflines only."""
+    """Returns the error of the command by default, compared with that of rooflines only, and that of each plan."""
     return [
         *unseen.headline(fields["drawn"]),
         *_headline(fields),
+        *plan_errors.headline(fields["plans"]),
     ]
 
 
@@ -290,72 +301,8 @@ def _headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
-    """Yields the tables: errors by kind and way, by family, by link rate and by operator, and prediction times."""
-    table = Table(title=f"DeepProphet: error of the iteration time, {fields['models']} models (95 %: over models)")
-    for number, name in enumerate(
-        ("", "costs by", "cases", "mean", "95 %", "p90", "worst", "in its interval", "twice")
-    ):
-        table.add_column(name, justify="right" if number > 1 else "left")
-    for kind, errors in fields["kinds"].items():
-        for way, error in errors["ways"].items():
-            low, high = error["ci95"]
-            table.add_row(
-                kind if way == WAYS[0] else "", _WAYS[way], str(errors["cases"]), f"{error['mean_absolute_error']:.1%}",
-                f"{low:.1%} to {high:.1%}", f"{error['p90']:.1%}", f"{error['worst']:.1%}",
-                f"{error['in_interval']:.0%}",
-                "-" if errors["measured_twice"] is None else f"{errors['measured_twice']:.1%}",
-            )  # fmt: skip
-    yield table
-    yield from unseen.tables(fields["drawn"])
-    families = Table(title=f"by family, costs by {_WAYS[DEFAULT_WAY]}")
-    for number, name in enumerate(("", *KINDS)):
-        families.add_column(name, justify="right" if number else "left")
-    for family, kinds in fields["families"].items():
-        cells = [kinds[kind]["ways"][DEFAULT_WAY]["mean_absolute_error"] if kind in kinds else None for kind in KINDS]
-        families.add_row(family, *("-" if cell is None else f"{cell:.1%}" for cell in cells))
-    yield families
-    wired = Table(title="by link rate: how much of an iteration its bytes take at the least")
-    for number, name in enumerate(("", "rate", "cases", "error", "of it wire", "error of the rest")):
-        wired.add_column(name, justify="right" if number > 1 else "left")
-    for kind, rates in fields["rates"].items():
-        for rate, error in rates.items():
-            rest = error["error_of_the_rest"]
-            wired.add_row(
-                kind, rate, str(error["cases"]), f"{error['mean_absolute_error']:.1%}", f"{error['wire_share']:.0%}",
-                "-" if rest is None else f"{rest:.1%}",
-            )  # fmt: skip
-    yield wired
-    durations = Table(
-        title="seconds of trainyard predict, the longest of its batch sizes", caption=f"GPU: {fields['gpu']}"
-    )
-    for number, name in enumerate(("model", "takes", "limit")):
-        durations.add_column(name, justify="right" if number else "left")
-    for model, seconds in fields["predict_seconds"].items():
-        durations.add_row(model, f"{seconds:.1f}", f"{fields['predict_limit_seconds']:g}")
-    yield durations
-    single = Table(title="single operators inside an iteration")
-    for number, name in enumerate(("costs by", "error", "of the time")):
-        single.add_column(name, justify="right" if number else "left")
-    for way in COSTED:
-        error = fields["operators"][way]
-        single.add_row(
-            _OPERATORS[way],
-            "-" if error["error"] is None else f"{error['error']:.1%}",
-            f"{error['share_of_time']:.0%}",
-        )
-    twice = fields["operators"]["measured_twice"]
-    single.add_row("(alone, measured twice)", "-" if twice is None else f"{twice:.1%}", "")
-    yield single
-
-
-_WAYS = {
-    "default": "table, some measured, roofline (the default)",
-    "table": "table, else roofline (--measure 0)",
-    "measured": "table, all else measured (--measure)",
-    "roofline": "roofline only",
-}
-
-_OPERATORS = {"table": "table, what is in it", "measured": "micro-benchmarks", "roofline": "roofline only"}
+    """Yields the tables: errors by kind and way, family, link rate, operator and plan, and prediction times."""
+    return all_tables(fields)
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:

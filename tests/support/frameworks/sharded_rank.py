@@ -1,6 +1,7 @@
 """A rank of a real FSDP training: ``python -m tests.support.frameworks.sharded_rank RANK WORLD FILE RESHARD``.
 
-Rank 0 tells each collective of one iteration as a line of JSON: its name, and the bytes of all ranks' parts together.
+Rank 0 tells each collective of one iteration as a line of JSON: its name, the bytes of all ranks' parts together, and
+whether the rank goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def main(rank: int, world: int, store: Path, *, reshard: bool) -> None:
 def _watched(call: Callable[..., Any], name: str, whole: str, told: list[list[Any]]) -> Callable[..., Any]:
     def watched(*arguments: Any, **options: Any) -> Any:
         tensor = options[whole] if whole in options else arguments[0 if name == "gather" else 1]
-        told.append([name, tensor.numel() * tensor.element_size()])
+        told.append([name, tensor.numel() * tensor.element_size(), options.get("async_op", False)])
         return call(*arguments, **options)
 
     return watched
