@@ -148,6 +148,7 @@ def test_sockets_that_were_not_all_listed_decide_nothing(watched: Watched) -> No
 
 
 def test_the_kernel_tells_interfaces_and_their_addresses(peer: Peer) -> None:
+    send_tcp(0.1)
     network = netdev_list.read()
     own = network.netdevs[network.addresses[socket.inet_aton(OWN)]]
     assert (own.name, own.kind, own.lower, own.master) == (INTERFACE, "veth", None, None)
