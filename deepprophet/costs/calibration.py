@@ -16,7 +16,7 @@ from controller.wire import Message
 from deepprophet.costs.measured import Measurement
 from deepprophet.errors import InputError
 
-FORMAT = 4
+FORMAT = 5
 _Part = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -40,7 +40,8 @@ class Provenance(Message):
 
 class Roofline(Message):
     """Seconds of an operator of a family: once, a flop, a byte, and each of ``shapes.terms``; ``low`` and ``high``:
-    measured over predicted, 10-90 %. ``name``: of this operator alone; empty: of all of the family.
+    measured over predicted, 10-90 %. ``name``: of this operator alone; empty: of all of the family. Far inputs add
+    ``far_once`` and ``far_byte`` for each byte.
     """
 
     family: str
@@ -50,6 +51,7 @@ class Roofline(Message):
     flop: _Part
     byte: _Part
     terms: Annotated[tuple[_Part, ...], Field(strict=False)] = ()
+    far_once: _Part = 0.0
     far_byte: _Part
     low: _Part
     high: _Part

@@ -14,7 +14,7 @@ from typing import Literal
 
 from deepprophet.costs.calibration import Calibration, Context, Roofline
 from deepprophet.costs.corrections import FamilyCorrection
-from deepprophet.costs.measured import Measurement
+from deepprophet.costs.measured import SMALL_BYTES, Measurement
 from deepprophet.graph import shapes
 from deepprophet.graph.families import short
 from deepprophet.graph.graph import PHASES, Graph, Operator, Phase
@@ -208,7 +208,7 @@ def roofline_seconds(roofline: Roofline, operator: Operator) -> float:
 
 def far_seconds(roofline: Roofline, operator: Operator) -> float:
     """What it adds if all its inputs are far."""
-    return roofline.far_byte * operator.bytes
+    return roofline.far_once + roofline.far_byte * operator.bytes if operator.bytes >= SMALL_BYTES else 0.0
 
 
 def dtype_of(key: str) -> str:

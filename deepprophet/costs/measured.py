@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SMALL_BYTES = 128 * 1024
+"""An operator on less finds its data in a core's own caches wherever its inputs were, and a clock's own time counts."""
+
 
 class ImplausibleError(ValueError):
     """Seconds that no clock can have told; the message says which."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from deepprophet.costs.calibration import Roofline
 from deepprophet.costs.costs import dtype_of
 from deepprophet.costs.fit import fit
-from deepprophet.costs.measured import Measurement
+from deepprophet.costs.measured import SMALL_BYTES, Measurement
 from deepprophet.graph import families, shapes
 from deepprophet.graph.graph import Operator
 from deepprophet.graph.spec import parse
@@ -38,10 +38,24 @@ def rooflines(operators: Iterable[Operator], table: Mapping[str, Measurement]) -
             for key, member in members.items()
         ]
         near = fit(rows, [table[key].near for key in members])
-        further = [table[key].far - table[key].near for key in members]
-        moved = sum(member.bytes for member in members.values())
+        far_once, far_byte = _far(members, table)
         once, flop, byte, *terms = near.factors
         yield Roofline(
             family=family, name=name, dtype=dtype, once=once, flop=flop, byte=byte, terms=tuple(terms),
-            far_byte=sum(further) / moved if moved else 0.0, low=near.low, high=near.high, samples=len(members),
+            far_once=far_once, far_byte=far_byte, low=near.low, high=near.high, samples=len(members),
         )  # fmt: skip
+
+
+def _far(members: Mapping[str, Operator], table: Mapping[str, Measurement]) -> tuple[float, float]:
+    """What far inputs add to operators of a family that are not small: once, and for a byte.
+
+    The first bytes take longer than those after them, which the processor fetches ahead.
+    """
+    further = [
+        (member.bytes, table[key].far - table[key].near) for key, member in members.items()
+        if member.bytes >= SMALL_BYTES and table[key].far > table[key].near
+    ]  # fmt: skip
+    if len(further) < MIN_FAMILY_SAMPLES:
+        return 0.0, sum(seconds for _, seconds in further) / max(sum(size for size, _ in further), 1)
+    once, byte = fit([(1.0, size) for size, _ in further], [seconds for _, seconds in further]).factors
+    return once, byte

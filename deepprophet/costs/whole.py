@@ -16,12 +16,18 @@ from deepprophet.costs.fit import fit
 from deepprophet.costs.measured import Measurement
 from deepprophet.graph.graph import PHASES, Graph
 
-PRIORS = (1.0, 0.7, 2e-11, 2.5e-10, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6)
-"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 1 us a new
-page, 3 us a call of each phase, a call of a module and a gradient.
+PRIORS = (1.0, 0.8, 0.0, 4.5e-10, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6)
+"""Of a context's factors, before anything was measured: as alone, far inputs as far, 1.8 us a new page, 3 us a call of
+each phase, a call of a module and a gradient.
 """
 
 TRUST = 0.01
+
+HAPPENS = 0.5
+"""Of the new pages that are played a process needs so many indeed: the median of the models that were studied
+(``evaluation.deepprophet.drawn``), from 0.2 to 2. A process that trains has other things in its heap, which keep its
+end from being cut off. Calibrations have fewer of them, and are no guide.
+"""
 
 
 def row(graph: Graph, table: Mapping[str, Measurement], fresh: float, floor: float) -> tuple[float, ...]:
@@ -42,16 +48,11 @@ def row(graph: Graph, table: Mapping[str, Measurement], fresh: float, floor: flo
     return near, far, moved, fresh, *calls.values(), float(modules), float(gradients)
 
 
-def context(
-    rows: Sequence[Sequence[float]], whole: Sequence[float], kinds: Sequence[str], neighbours: int, happens: float
-) -> Context:
-    """The factors for which rows give the seconds of whole iterations of models of so many ``kinds``.
-
-    ``happens``: so much of the new pages that are played a process needs indeed, on average.
-    """
+def context(rows: Sequence[Sequence[float]], whole: Sequence[float], kinds: Sequence[str], neighbours: int) -> Context:
+    """The factors for which rows give the seconds of whole iterations of models of so many ``kinds``."""
     fitted = fit(rows, whole, priors=PRIORS, trust=TRUST, groups=kinds)
     near, far, byte, fresh, forward, backward, update, module, gradient = fitted.factors
     return Context(
-        neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
+        neighbours=neighbours, near=near, far=far, byte=byte, fresh=HAPPENS * fresh, calls=(forward, backward, update),
         module=module, gradient=gradient, low=fitted.low, high=fitted.high, samples=len(rows),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-from deepprophet.costs.measured import Measurement, summary
+from deepprophet.costs.measured import SMALL_BYTES, Measurement, summary
 from deepprophet.device import busy
 from deepprophet.device.allocator import keep_memory
 from deepprophet.device.random_inputs import UnsupportedArgumentError, make
@@ -28,10 +28,6 @@ from deepprophet.graph.spec import Call, parse
 
 LOOPS = 9
 """A small operator is timed in so many loops, of which the median counts."""
-
-SMALL_BYTES = 128 * 1024
-"""An operator on less is timed in a loop: its code and its data stay in a core's own cache from one call to the next,
-in an iteration as well, and a clock's own time would count."""
 
 FEW_PAGES = 8
 """A call that faults on more than so many has taken new memory, whose clearing an iteration is charged for apart."""
@@ -44,7 +40,8 @@ NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
 class Effort:
     """How long an operator is measured in one state of the caches, and from how many calls; ``far``: in both states.
 
-    ``fastest``: the share of the calls that count. The first take longer, which few calls must leave out.
+    ``fastest``: the share of the calls that count. The first take longer, which few calls must leave out. All efforts
+    have the same, so that many calls tell what few tell.
     """
 
     seconds: float = 0.03
@@ -52,11 +49,11 @@ class Effort:
     most: int = 25
     warm: int = 2
     far: bool = True
-    fastest: float = 1.0
+    fastest: float = 0.5
 
 
 THOROUGH = Effort()
-BRIEF = Effort(seconds=0.01, least=2, most=12, warm=1, far=False, fastest=0.5)
+BRIEF = Effort(seconds=0.01, least=2, most=12, warm=1, far=False)
 """A few calls, for a user who waits."""
 
 
@@ -96,6 +93,7 @@ def _measured(call: Call, device: torch.device, effort: Effort) -> Measurement:
     def run() -> None:
         operator(*arguments, **options)
 
+    # In a loop a small operator's code and data stay in a core's own caches, as they do in an iteration.
     if size < SMALL_BYTES or _is_view(operator):
         near, disturbed = _looped(run, effort.seconds, device)
         return summary(near, [], call.name, disturbed=disturbed)

@@ -83,13 +83,13 @@ class Calibrator:
         keys += [operator.key for graph in half for operator in graph.operators]
         self._operators([NOTHING, *keys])
         self._alone(chosen, graphs)
-        rows, alone, happens = self._fitted(chosen, graphs)
+        rows, alone = self._fitted(chosen, graphs)
         kinds = [exercise.kind for exercise in chosen]
-        contexts = [whole.context(rows, alone, kinds, 0, happens)]
+        contexts = [whole.context(rows, alone, kinds, 0)]
         if neighbours := _neighbours(self._about.cores, self._threads, device):
             self._beside(chosen, neighbours)
             beside = [self._kept.beside[exercise.name] for exercise in chosen]
-            contexts.append(whole.context(rows, beside, kinds, neighbours, happens))
+            contexts.append(whole.context(rows, beside, kinds, neighbours))
         wrapping, collective = self._exchange([exercise.name for exercise in chosen if exercise.name in WRAPPED])
         table = self._kept.operators
         operators = [operator for graph in (*graphs.values(), *half, *parts) for operator in graph.operators]
@@ -160,18 +160,14 @@ class Calibrator:
 
     def _fitted(
         self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]
-    ) -> tuple[list[tuple[float, ...]], list[float], float]:
-        """The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are
-        played.
-        """
+    ) -> tuple[list[tuple[float, ...]], list[float]]:
+        """The rows to be fitted, and the seconds of whole iterations."""
         alone = [self._kept.alone[exercise.name] for exercise in chosen]
         rows = [
             whole.row(graphs[exercise.name], self._kept.operators, iteration_of["fresh"], self._floor())
             for exercise, iteration_of in zip(chosen, alone, strict=True)
         ]
-        played = sum(operator.fresh_bytes for exercise in chosen for operator in graphs[exercise.name].operators)
-        counted = sum(iteration_of["fresh"] for iteration_of in alone)
-        return rows, [iteration_of["seconds"] for iteration_of in alone], min(counted / played, 1.0) if played else 0.0
+        return rows, [iteration_of["seconds"] for iteration_of in alone]
 
     def _beside(self, chosen: Sequence[Exercise], neighbours: int) -> None:
         """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""

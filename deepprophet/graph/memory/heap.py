@@ -10,7 +10,8 @@ smallest free chunk that is large enough is taken, else the heap grows, or from 
 mapped; the threshold grows with what is unmapped; small chunks are put aside for the next request of their size. [ours]
 Tensors are played, each with the two small objects that describe it; what else a process has in its heap is not
 known, and may keep its end from being cut off, and what a library takes for itself is not seen. So the calibration
-counts the new pages of its own iterations: what one costs, and how many there are for those that are played.
+counts the new pages of its own iterations, which says what one costs; and of those that are played a share counts that
+was learned from models in real processes (``costs.whole.HAPPENS``).
 """
 
 from __future__ import annotations

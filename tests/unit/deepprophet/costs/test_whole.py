@@ -40,7 +40,7 @@ def test_a_model_unlike_all_others_is_told_from_what_its_calls_cost() -> None:
     draw = random.Random(3)
     graphs = [drawn(draw) for _ in range(40)]
     rows = [whole.row(graph, TABLE, 0.0, FLOOR) for graph in graphs]
-    found = whole.context(rows, [really(graph) for graph in graphs], [str(n % 8) for n in range(40)], 0, 1.0)
+    found = whole.context(rows, [really(graph) for graph in graphs], [str(n % 8) for n in range(40)], 0)
     known = (
         calibration(dict.fromkeys(TABLE, 0.0), contexts=(found,)).with_table(TABLE).model_copy(update={"floor": FLOOR})
     )
