@@ -24,9 +24,8 @@ each phase, a call of a module and a gradient.
 TRUST = 0.01
 
 HAPPENS = 0.5
-"""Of the new pages that are played a process needs so many indeed: the median of the models that were studied
-(``evaluation.deepprophet.drawn``), from 0.2 to 2. A process that trains has other things in its heap, which keep its
-end from being cut off. Calibrations have fewer of them, and are no guide.
+"""[ours] This share of the new pages that are played counts. It was learned on the models of the draw ``studied``
+(``evaluation.deepprophet.drawn``), most of which need fewer pages than are played, and some of which need more.
 """
 
 
