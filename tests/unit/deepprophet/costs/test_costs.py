@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -96,16 +97,18 @@ def test_same_shapes_err_together_and_others_do_not() -> None:
     )  # fmt: skip
     same = Graph(tuple(operator() for _ in range(4)), (), (), 1, "float32")
     other = Graph(tuple(operator(size=n) for n in (8, 9, 10, 11)), (), (), 1, "float32")
-    for one, half in ((same, 1.2), (other, 0.6)):
+    for one, of_operators in ((same, 1.2), (other, 0.6)):
         seconds, low, high = costing.total(costing.costs(one, known, {}), known.contexts[0], one.times())
         assert seconds == 4.0
+        half = math.hypot(of_operators, 4.0 * costing.FURTHER)
         assert (seconds - low, high - seconds) == (pytest.approx(half), pytest.approx(half))
 
 
 def test_whole_iterations_error_is_added() -> None:
     known = calibration(contexts=(context(low=0.8, high=1.3),))
     seconds, low, high = costing.total(costing.costs(graph(), known, {}), known.contexts[0], graph().times())
-    assert (low / seconds, high / seconds) == (pytest.approx(0.8), pytest.approx(1.3))
+    assert (1.0 - low / seconds) ** 2 == pytest.approx(0.2**2 + costing.FURTHER**2)
+    assert (high / seconds - 1.0) ** 2 == pytest.approx(0.3**2 + costing.FURTHER**2)
 
 
 def test_between_two_numbers_of_neighbours() -> None:
