@@ -1,11 +1,11 @@
 """``python -m evaluation.sasp.delays``: records on the testbed how late the gradients of each of the study's arms are.
 
-    .venv/bin/python -m evaluation.sasp.delays --task cnn
-    .venv-frameworks/bin/python -m evaluation.sasp.study tune --task cnn --delays results/sasp-delays
+    .venv/bin/python -m evaluation.sasp.delays --task cnn --small-form evaluation/sasp/recorded
+    .venv-frameworks/bin/python -m evaluation.sasp.study tune --task cnn --delays evaluation/sasp/recorded
 
 Each arm is trained for a short while over a parameter server, and over all-reduce, as far as it goes over them. Where
-communication takes as long as it should is measured as for ``scripts/evaluate sasp``. What is recorded stays, so the
-same command goes on with what is missing.
+communication takes as long as it should is measured as for ``scripts/evaluate sasp``. What is recorded stays in
+``--out``, so the same command goes on with what is missing. ``--small-form`` writes each arm's as one file.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import get_args
 
 from evaluation import resume
+from evaluation.sasp.emulation.recording import read
 from evaluation.sasp.groups import ACCELERATOR_SECONDS, CHUNK_BYTES, LIMIT_SECONDS
 from evaluation.sasp.study.arms import ARMS, Arm, Transport
 from evaluation.sasp.study.plan import TUNING_SEEDS, WORKERS
+from evaluation.sasp.study.recorded import file_of
 from evaluation.sasp.testbed.lab import LAB
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, TaskName, Training, Ways
 from topologies import checkout
@@ -57,6 +59,13 @@ def record(asked: SaspRequest, wanted: Wanted, folder: Path) -> bool:
     return True
 
 
+def keep(asked: SaspRequest, folder: Path, small_form: Path) -> None:
+    """Write what was recorded of each arm as one file. Raises OSError, ValueError."""
+    small_form.mkdir(parents=True, exist_ok=True)
+    for training in asked.trainings:
+        read(folder / training.name).write(file_of(small_form, training.name))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 done, 1 failed."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.sasp.delays", description=__doc__)
@@ -64,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--over", nargs="+", choices=get_args(Transport), default=get_args(Transport))
     parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
+    parser.add_argument("--small-form", type=Path, metavar="FOLDER", help="write each arm's recording there as one file")
     parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="the emulated switches' (auto)")
     options = parser.parse_args(arguments)
     try:
@@ -71,9 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for task in options.task:
                 for transport in options.over:
                     folder = options.out / f"{task}-{transport}"
-                    new = record(request(task, transport, options.ratio), options.datapath, folder)
+                    asked = request(task, transport, options.ratio)
+                    new = record(asked, options.datapath, folder)
+                    if options.small_form is not None:
+                        keep(asked, folder, options.small_form / folder.name)
                     sys.stderr.write(f"{folder}: {'recorded' if new else 'it is there'}\n")
-    except EXPECTED_ERRORS as error:
+    except (*EXPECTED_ERRORS, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

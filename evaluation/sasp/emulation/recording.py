@@ -1,4 +1,4 @@
-"""Records how late gradients are in a real job: what its server does in turn, and what its workers compute with.
+"""How late gradients were in a real job: what its server did in turn, and what its workers computed with.
 
 A recorded job can be trained again in one process: see ``server.play`` and ``events.RecordedLateness``.
 """
@@ -6,96 +6,20 @@ A recorded job can be trained again in one process: see ``server.play`` and ``ev
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
+import lzma
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import torch
-
 from evaluation.sasp.emulation.events import Event, Used
-from sasp.core.scheme import Scheme
-from sasp.exchange.frames import Frame
-from sasp.server.store import Store
-from sasp.training.layers import Layer
-from sasp.training.transport import GradientTransport, Piece
 
 PARTS = "delays"
 """The names of the files that a job's processes have recorded begin with this word."""
 
+COMPRESSED = ".json.xz"
+"""What the name of a whole job's recording ends with, where it is one file."""
 
-class RecordingStore(Store):
-    """A server's store that notes the order of what comes and goes; take it in the place of the server's own."""
-
-    def __init__(self, workers: int, scheme: Scheme) -> None:
-        super().__init__(workers, scheme)
-        self.events: list[Event] = []
-
-    def push(self, rank: int, frame: Frame, body: bytearray) -> list[tuple[int, int]]:
-        """Note it, and take it in."""
-        self.events.append(Event("push", rank, frame.chunk, frame.iteration, time.perf_counter()))
-        return super().push(rank, frame, body)
-
-    def contents(self, number: int, rank: int, iteration: int) -> bytes:
-        """Note it, and read the chunk."""
-        self.events.append(Event("send", rank, number, iteration, time.perf_counter()))
-        return super().contents(number, rank, iteration)
-
-
-class RecordingTransport:
-    """A worker's transport that notes what has come when layers compute; it stands before the real one.
-
-    ``events``: when gradients were handed over, for a job without a server; a layer is a chunk there.
-    """
-
-    def __init__(self, worker: int, transport: GradientTransport) -> None:
-        self.used: list[Used] = []
-        self.events: list[Event] = []
-        self._worker = worker
-        self._transport = transport
-        self._sent: list[int] = []
-        self.divisor = transport.divisor
-        self.in_flight = transport.in_flight
-
-    def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
-        """The real one's."""
-        return self._transport.agree_on_order(order)
-
-    def begin(self, layers: Sequence[Layer]) -> None:
-        """Count from the first iteration on."""
-        self._sent = [0] * len(layers)
-        self._transport.begin(layers)
-
-    def send(self, layer: int, flat: torch.Tensor, rate: float) -> None:
-        """Note it, and send it."""
-        self._sent[layer] += 1
-        self.events.append(Event("push", self._worker, layer, self._sent[layer], time.perf_counter()))
-        self._transport.send(layer, flat, rate)
-
-    def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
-        """Note what has come: the layer computes with it in its next iteration."""
-        reached, pieces = self._transport.receive(layer, at_least, until)
-        if self._sent:
-            self.used += [
-                Used(self._worker, self._sent[layer] + 1, layer, piece.start, piece.iteration) for piece in pieces
-            ]
-        return reached, pieces
-
-    def set_leads(self, leads: Sequence[int], since: int) -> None:
-        """Of the real one."""
-        self._transport.set_leads(leads, since)
-
-    def largest(self, numbers: Sequence[float]) -> list[float]:
-        """Of the real one."""
-        return self._transport.largest(numbers)
-
-    def first_ones(self, numbers: Sequence[int]) -> list[int]:
-        """Of the real one."""
-        return self._transport.first_ones(numbers)
-
-    def close(self) -> None:
-        """Close the real one."""
-        self._transport.close()
+_DIGITS = 5
+"""Of written times: 10 us are a thousandth of the shortest iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +53,11 @@ class Recording:
         return sum(spans) / len(spans) / (last - first) if spans else 0.0
 
     def write(self, path: Path) -> None:
-        """Write it as JSON. Raises OSError."""
-        path.write_text(json.dumps(asdict(self)) + "\n")
+        """Write it as JSON, compressed if ``path`` says so. Raises OSError."""
+        content = asdict(self)
+        content["events"] = [event._replace(at=round(event.at, _DIGITS)) for event in self.events]
+        written = (json.dumps(content) + "\n").encode()
+        path.write_bytes(lzma.compress(written) if path.name.endswith(COMPRESSED) else written)
 
 
 def gathered(folder: Path, name: str) -> Recording:
@@ -150,9 +77,10 @@ def read(path: Path) -> Recording:
     if path.is_dir():
         return gathered(path, PARTS)
     try:
-        content = json.loads(path.read_text())
+        written = path.read_bytes()
+        content = json.loads(lzma.decompress(written) if path.name.endswith(COMPRESSED) else written)
         events = tuple(Event(*event) for event in content.pop("events"))
         used = tuple(Used(*one) for one in content.pop("used"))
         return Recording(**content, events=events, used=used)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, lzma.LZMAError) as error:
         raise ValueError(f"{path}: no recording of a job: {error}") from error

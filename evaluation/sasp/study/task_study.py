@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from evaluation.sasp.study import plan, report
 from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Arm, Transport
 from evaluation.sasp.study.plan import Setting
 from evaluation.sasp.study.record import Record
+from evaluation.sasp.study.recorded import recordings
 from evaluation.sasp.study.runs import Goal, Run, Trained
 from evaluation.sasp.study.tasks import Task
 from evaluation.sasp.study.times import kept
@@ -49,8 +50,8 @@ class TaskStudy:
         self._times = self.offsets.times(place.ratio, place.latency)
         self._record = Record(place.out / f"{task.name}-{optimizer}.jsonl")
         leads = {name: arm.leads(self._times) for name, arm in ARMS.items()}
-        delays = _recordings(place.delays, task.name, place.over)
-        self._timed = _recordings(place.seconds or place.delays, task.name, place.over)
+        delays = recordings(place.delays, task.name, place.over)
+        self._timed = recordings(place.seconds or place.delays, task.name, place.over)
         self.setting = Setting(task.name, optimizer, task.rate[optimizer], task.iterations, leads, delays)
 
     def rows(
@@ -87,13 +88,3 @@ class TaskStudy:
         trained = train(run, goal)
         self._record.keep(trained)
         return trained
-
-
-def _recordings(folder: Path | None, task: str, over: Transport) -> Mapping[str, str]:
-    return {} if folder is None else {name: str(recording_of(folder, task, name, over)) for name in ARMS}
-
-
-def recording_of(folder: Path, task: str, arm: str, over: Transport) -> Path:
-    """The folder of an arm's recording, over this transport if the arm can go over it."""
-    transports = ARMS[arm].transports
-    return folder / f"{task}-{over if over in transports else transports[0]}" / ARMS[arm].folder

@@ -127,7 +127,7 @@ def _look(model: nn.Module, looked_at: nn.Module, metric: Callable[[nn.Module], 
     with torch.no_grad():
         for mine, copy in zip(model.parameters(), looked_at.parameters(), strict=True):
             copy.copy_(mine)
-        return metric(looked_at)
+        return float(f"{metric(looked_at):.6g}")
 
 
 def _ranks(

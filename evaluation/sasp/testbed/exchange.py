@@ -20,7 +20,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import sasp
 from evaluation.sasp.emulation.events import Event
-from evaluation.sasp.emulation.recording import Recording, RecordingTransport
+from evaluation.sasp.emulation.recorders import RecordingTransport
+from evaluation.sasp.emulation.recording import Recording
 from evaluation.sasp.study.training import Stepped
 from evaluation.sasp.testbed.request import Ways
 from sasp.core.staleness import StalenessOptions

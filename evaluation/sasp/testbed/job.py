@@ -23,7 +23,8 @@ from pydantic import TypeAdapter
 from torch import nn
 
 import sasp
-from evaluation.sasp.emulation.recording import PARTS, Recording, RecordingStore
+from evaluation.sasp.emulation.recorders import RecordingStore
+from evaluation.sasp.emulation.recording import PARTS, Recording
 from evaluation.sasp.study.arms import Transport
 from evaluation.sasp.study.runs import LOOK_EVERY
 from evaluation.sasp.study.tasks import TASKS, Task, make_optimizer

@@ -13,7 +13,8 @@ from torch import nn
 
 from evaluation.sasp.emulation import recording, server
 from evaluation.sasp.emulation.events import RecordedLateness
-from evaluation.sasp.emulation.recording import Recording, RecordingStore, RecordingTransport
+from evaluation.sasp.emulation.recorders import RecordingStore, RecordingTransport
+from evaluation.sasp.emulation.recording import Recording
 from sasp.core.scheme import parse
 from sasp.core.staleness import PLAIN, StalenessOptions
 from sasp.exchange import rules

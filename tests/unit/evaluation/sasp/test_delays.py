@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from evaluation.sasp import delays
+from evaluation.sasp.emulation.events import Event, Used
+from evaluation.sasp.emulation.recording import PARTS, Recording, read
 from evaluation.sasp.study.arms import ARMS
+from evaluation.sasp.study.recorded import recording_of
 from evaluation.sasp.testbed import lab
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, SaspResult
 from sasp.core.scheme import parse
@@ -16,7 +19,7 @@ from topologies.lab.results import save
 
 
 class Lab:
-    """Answers each request with no arms, and leaves that where the lab would."""
+    """Answers each request with no arms, and leaves that where the lab would, beside a recording of each training."""
 
     def __init__(self) -> None:
         self.asked: list[SaspRequest] = []
@@ -25,6 +28,12 @@ class Lab:
         self.asked.append(asked)
         if asked.transport == "ranks" and asked.task == "mlp":
             raise LabError("the network does not start")
+        for training in asked.trainings:
+            (folder / training.name).mkdir(parents=True)
+            parts = {"server": Recording(4, training.scheme, 16, (Event("push", 0, 1, 2, 1.2345678),), ())}
+            parts["0"] = Recording(4, training.scheme, 16, (), (Used(0, 1, 2, 3, 4),))
+            for name, part in parts.items():
+                part.write(folder / training.name / f"{PARTS}-{name}.json")
         save(folder / lab.RESULT, SaspResult("uml", "2.0", 0.1, 1000, 1e6, ()))
 
     def read(self, folder: Path) -> SaspResult:
@@ -71,3 +80,26 @@ def test_what_is_recorded_is_not_recorded_again(
     # With another ratio it is something else.
     assert delays.main(["--task", "cnn", "--over", "server", "--ratio", "2", "--out", str(tmp_path)]) == 0
     assert [one.ratio for one in testbed.asked] == [2.0]
+
+
+@pytest.mark.usefixtures("testbed")
+def test_what_is_recorded_of_an_arm_is_one_file_where_the_study_looks_for_it(tmp_path: Path) -> None:
+    small, out = tmp_path / "small", tmp_path / "out"
+    asked = ["--task", "cnn", "--over", "server", "--out", str(out), "--small-form", str(small)]
+    for _ in range(2):
+        assert delays.main(asked) == 0
+        assert len(list(small.rglob("*.json.xz"))) == len(delays.request("cnn", "server", 1.0).trainings)
+        path = recording_of(small, "cnn", "late, gap", "server")
+        assert path.parent == small / "cnn-server"
+        found = read(path)
+        assert found == read(out / "cnn-server" / "late-gap")
+        assert found.events == (Event("push", 0, 1, 2, 1.23457),)
+        assert found.used == (Used(0, 1, 2, 3, 4),)
+    assert recording_of(out, "cnn", "late, gap", "server") == out / "cnn-server" / "late-gap"
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
+    for name, content in {"late.json.xz": b"no archive", "late.json": b"{}"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match="no recording of a job"):
+            read(tmp_path / name)
