@@ -29,7 +29,7 @@ class Lab:
         if asked.transport == "ranks" and asked.task == "mlp":
             raise LabError("the network does not start")
         for training in asked.trainings:
-            (folder / training.name).mkdir(parents=True)
+            (folder / training.name).mkdir(parents=True, exist_ok=True)
             parts = {"server": Recording(4, training.scheme, 16, (Event("push", 0, 1, 2, 1.2345678),), ())}
             parts["0"] = Recording(4, training.scheme, 16, (), (Used(0, 1, 2, 3, 4),))
             for name, part in parts.items():
