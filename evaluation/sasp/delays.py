@@ -63,7 +63,7 @@ def keep(asked: SaspRequest, folder: Path, small_form: Path) -> None:
     """Write what was recorded of each arm as one file. Raises OSError, ValueError."""
     small_form.mkdir(parents=True, exist_ok=True)
     for training in asked.trainings:
-        read(folder / training.name).write(file_of(small_form, training.name))
+        read(folder / training.name).rounded().write(file_of(small_form, training.name))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -92,7 +92,7 @@ def test_what_is_recorded_of_an_arm_is_one_file_where_the_study_looks_for_it(tmp
         path = recording_of(small, "cnn", "late, gap", "server")
         assert path.parent == small / "cnn-server"
         found = read(path)
-        assert found == read(out / "cnn-server" / "late-gap")
+        assert found == read(out / "cnn-server" / "late-gap").rounded()
         assert found.events == (Event("push", 0, 1, 2, 1.23457),)
         assert found.used == (Used(0, 1, 2, 3, 4),)
     assert recording_of(out, "cnn", "late, gap", "server") == out / "cnn-server" / "late-gap"
