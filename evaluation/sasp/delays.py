@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from evaluation import resume
+from evaluation.sasp.claim import DATAPATH
 from evaluation.sasp.emulation.recording import read
 from evaluation.sasp.groups import ACCELERATOR_SECONDS, CHUNK_BYTES, LIMIT_SECONDS
 from evaluation.sasp.study.arms import ARMS, Arm, Transport
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
     parser.add_argument("--small-form", type=Path, metavar="FOLDER", help="write each arm's recording there as one file")
-    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="the emulated switches' (auto)")
+    parser.add_argument("--datapath", choices=get_args(Wanted), default=DATAPATH, help="the emulated switches' (user)")
     options = parser.parse_args(arguments)
     try:
         with ending_signals(), one_line_errors():
