@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -30,6 +31,15 @@ def ending_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def status_of(main: Callable[[], int]) -> int:
+    """Returns the exit status of a command. Where Ctrl-C stopped it a line says so, and the status is 130."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 128 + signal.SIGINT
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
 from topologies import checkout
+from topologies.signals import status_of
 
 BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "curves": curve_fits.run,
@@ -100,4 +101,4 @@ def _show(done: Mapping[str, Bench]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status_of(main))

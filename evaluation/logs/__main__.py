@@ -25,6 +25,7 @@ from evaluation.logs.recording import Recording
 from evaluation.logs.run import OUTPUTS, run
 from evaluation.logs.truth import OUTPUT
 from topologies import checkout
+from topologies.signals import status_of
 
 FOLDER = checkout.ROOT / "tests" / "data" / "logs" / "recorded"
 
@@ -133,4 +134,4 @@ def _addresses() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status_of(main))

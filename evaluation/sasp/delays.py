@@ -29,7 +29,7 @@ from topologies import checkout
 from topologies.box.datapath import Wanted, choose
 from topologies.errors import one_line_errors
 from topologies.lab.lab import EXPECTED_ERRORS
-from topologies.signals import ending_signals
+from topologies.signals import ending_signals, status_of
 
 ITERATIONS = 96
 """The last three quarters of them stand for a job's; by then it is chosen which layers are late."""
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--over", nargs="+", choices=get_args(Transport), default=get_args(Transport))
     parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
-    parser.add_argument("--small-form", type=Path, metavar="FOLDER", help="write each arm's recording there as one file")
+    parser.add_argument("--small-form", type=Path, metavar="FOLDER", help="write each arm's there as one file")
     parser.add_argument("--datapath", choices=get_args(Wanted), default=DATAPATH, help="the emulated switches' (user)")
     options = parser.parse_args(arguments)
     try:
@@ -94,4 +94,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status_of(main))

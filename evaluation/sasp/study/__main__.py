@@ -33,6 +33,7 @@ from evaluation.sasp.study.task_study import Place, TaskStudy, TimeIsUpError
 from evaluation.sasp.study.tasks import TASKS
 from sasp.core.errors import SaspError
 from topologies.trainer.results import write_whole
+from topologies.signals import status_of
 
 LATENCY = 0.2
 """After a transfer the answer takes this share of the computing, where ``--latency`` does not say otherwise."""
@@ -130,4 +131,4 @@ def _known(study: TaskStudy, arm: str) -> list[report.Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status_of(main))

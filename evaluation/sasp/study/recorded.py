@@ -1,4 +1,4 @@
-"""Where the recordings of the study's arms are: in the folders of their jobs, or each in one file. Pure but for looks."""
+"""Where the recordings of the study's arms are: in the folders of their jobs, or each in one file."""
 
 from __future__ import annotations
 
