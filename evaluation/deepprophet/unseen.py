@@ -104,7 +104,8 @@ def tables(drawn: Mapping[str, Any]) -> Iterator[Table]:
             said = " (said)" if row["guessed"] >= GUESSED else ""
             table.add_row(
                 row["kind"], row["model"].removeprefix(f"{name}-"), str(row["batch_size"]),
-                f"{1e3 * row['measured']:.1f} ms", f"{1e3 * row['predicted']:.1f} ms", f"{1e3 * below:.1f} to {1e3 * above:.1f}",
+                f"{1e3 * row['measured']:.1f} ms", f"{1e3 * row['predicted']:.1f} ms",
+                f"{1e3 * below:.1f} to {1e3 * above:.1f}",
                 f"{row['error']:+.1%}{said}",
                 "-" if row["measured_twice"] is None else f"{row['measured_twice']:.1%}",
             )  # fmt: skip

@@ -32,8 +32,8 @@ from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport
 from evaluation.sasp.study.task_study import Place, TaskStudy, TimeIsUpError
 from evaluation.sasp.study.tasks import TASKS
 from sasp.core.errors import SaspError
-from topologies.trainer.results import write_whole
 from topologies.signals import status_of
+from topologies.trainer.results import write_whole
 
 LATENCY = 0.2
 """After a transfer the answer takes this share of the computing, where ``--latency`` does not say otherwise."""
