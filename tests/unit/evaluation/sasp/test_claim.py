@@ -145,7 +145,11 @@ def test_a_target_is_reached_where_a_median_of_three_looks_has_it() -> None:
 def test_the_job_that_calibrates_is_the_requests_own_but_short() -> None:
     asked = first_setting()[0].asked()
     short = lab.calibrating(asked)
-    assert (short.task, short.workers, short.accelerator_seconds) == (asked.task, asked.workers, 0.1)
+    assert (short.task, short.workers, short.accelerator_seconds) == (
+        asked.task,
+        asked.workers,
+        asked.accelerator_seconds,
+    )
     (one,) = short.trainings
     assert one.target is None
     assert parse(one.scheme).sending == "after"
