@@ -33,8 +33,8 @@ def ending_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def status_of(main: Callable[[], int]) -> int:
-    """Returns the exit status of a command. Where Ctrl-C stopped it a line says so, and the status is 130."""
+def exit_status(main: Callable[[], int]) -> int:
+    """Runs a command and returns its exit status. If Ctrl-C stops it, writes ``stopped`` and returns 130."""
     try:
         return main()
     except KeyboardInterrupt:

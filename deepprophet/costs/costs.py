@@ -31,10 +31,11 @@ UNSEEN = 3.0
 OTHER_TYPE = 1.5
 """The interval of a roofline of another data type is wider by this factor."""
 
-FURTHER = 0.1
-"""[ours] A model that the calibration does not have may differ from its prediction by this share, beside what differed
-while the device was calibrated. It was learned on the models of the draw ``studied`` (``evaluation.deepprophet.drawn``)
-alone: with it 14 of the 18 are inside the interval, which is the nearest to 80 %.
+OTHER_MODEL = 0.1
+"""[ours] The interval of an iteration is wider by this share of the prediction, added to the other parts by squares.
+
+It was learned on the models of the draw ``studied`` alone (``evaluation.deepprophet.drawn``): with it 14 of these 18
+are inside, which is as near to 80 % as 18 models can be.
 """
 
 VIEW_WEIGHT = 0.3
@@ -108,8 +109,8 @@ def total(parts: Sequence[Cost], context: Context, times: Sequence[int]) -> tupl
     for part, count in zip(parts, times, strict=True):
         below[part.alike] = below.get(part.alike, 0.0) + (part.seconds - part.low) * count
         above[part.alike] = above.get(part.alike, 0.0) + (part.high - part.seconds) * count
-    down = math.hypot(*below.values(), seconds * max(1.0 - context.low, 0.0), seconds * FURTHER)
-    up = math.hypot(*above.values(), seconds * max(context.high - 1.0, 0.0), seconds * FURTHER)
+    down = math.hypot(*below.values(), seconds * max(1.0 - context.low, 0.0), seconds * OTHER_MODEL)
+    up = math.hypot(*above.values(), seconds * max(context.high - 1.0, 0.0), seconds * OTHER_MODEL)
     return seconds, max(seconds - down, 0.0), seconds + up
 
 

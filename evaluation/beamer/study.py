@@ -29,7 +29,7 @@ from evaluation.beamer.simulation import Times, studies
 from evaluation.beamer.workload import experiment
 from simulator.reports.statistics import reduction, reduction_interval
 from simulator.workloads.curves import Use
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 ARMS = ("sincronia", "fifo-lm", "beamer", "least")
 BASELINES = ("sincronia", "fifo-lm")
@@ -174,4 +174,4 @@ def _check(arm: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -23,7 +23,7 @@ from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
 from topologies import checkout
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "curves": curve_fits.run,
@@ -101,4 +101,4 @@ def _show(done: Mapping[str, Bench]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -36,7 +36,7 @@ from evaluation.curves.learn_target_prospects import ERRORS
 from simulator.families import finished_run
 from simulator.reports.targets import target_iteration, target_value
 from simulator.workloads import curves
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 FILE = Path(curve_fit.__file__).with_name("family_prospects.json")
 FRACTION = curve_fit.T90.fraction
@@ -132,4 +132,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -31,7 +31,7 @@ from evaluation.curves import drawn_curves
 from evaluation.curves.binning import BINS, Binned, binned
 from simulator.reports.targets import target_iteration
 from simulator.workloads import curves
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 Array = NDArray[np.float64]
 Run = tuple[float, ...]
@@ -161,4 +161,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -25,7 +25,7 @@ from controller.curves.histories import MIN_POINTS
 from controller.model import Metric, Progress
 from evaluation.curves.learn_prospects import AFTERWARDS, WATCHED, Moments, Run, known_curves, learn, replayed
 from simulator.reports.targets import target_iteration, target_value
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 FILE = Path(curve_fit.__file__).with_name("target_prospects.json")
 FRACTION = curve_fit.T90.fraction
@@ -62,4 +62,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

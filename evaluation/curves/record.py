@@ -42,7 +42,7 @@ from evaluation.curves.data import DATA_SETS, Array
 from evaluation.curves.recipes import RECIPES, Recipe
 from simulator.reports import targets
 from simulator.workloads import curves
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 FOLDER = curves.FOLDER
 SHORTEST, LONGEST = 40, 400
@@ -192,4 +192,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

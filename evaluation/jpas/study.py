@@ -32,7 +32,7 @@ from simulator.reports.statistics import Array, paired_bootstrap
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import HEAVY, LOADS, Load
 from topologies.lab.results import PolicyChoice
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 FIRST_SEED = 1001
 """Neither the claim nor an earlier measurement uses these seeds."""
@@ -166,4 +166,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -25,7 +25,7 @@ from evaluation.logs.recording import Recording
 from evaluation.logs.run import OUTPUTS, run
 from evaluation.logs.truth import OUTPUT
 from topologies import checkout
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 FOLDER = checkout.ROOT / "tests" / "data" / "logs" / "recorded"
 
@@ -134,4 +134,4 @@ def _addresses() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -29,7 +29,7 @@ from topologies import checkout
 from topologies.box.datapath import Wanted, choose
 from topologies.errors import one_line_errors
 from topologies.lab.lab import EXPECTED_ERRORS
-from topologies.signals import ending_signals, status_of
+from topologies.signals import ending_signals, exit_status
 
 ITERATIONS = 96
 """The last three quarters of them stand for a job's; by then it is chosen which layers are late."""
@@ -94,4 +94,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

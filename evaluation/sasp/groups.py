@@ -20,10 +20,9 @@ RATIOS = (1.0, 0.5, 2.0)
 """What communication takes, as a share of what computing takes."""
 
 ACCELERATOR_SECONDS: Mapping[TaskName, float] = {"cnn": 0.06, "transformer": 0.18, "mlp": 0.054}
-"""With these, links on which communication takes as long as computing carry 50 to 75 Mbit/s, and the processors of a
-machine that has two are not waited for: ``python -m evaluation.sasp.delays --task cnn --over server`` writes how idle
-they were in each arm, ``cpu_idle_share``. With 0.1 s for ``cnn`` that was 47 to 78 % (commit e210b828, ``--datapath
-user``)."""
+"""With these, links on which communication takes as long as computing carry 50 to 77 Mbit/s, and two processors are not
+what is waited for: over a parameter server they were idle for 19 to 68 % of each arm (``cpu_idle_share``, ``python -m
+evaluation.sasp.delays --over server``, commit 455480b3)."""
 
 LIMIT_SECONDS = 1800.0
 CHUNK_BYTES = 16 * 1024

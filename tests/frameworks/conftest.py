@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -52,12 +54,35 @@ def yard(controller: Controller, tmp_path: Path) -> Iterator[Yard]:
 
 
 @pytest.fixture(scope="session")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This device, calibrated by the command in a process of its own."""
-    path = tmp_path_factory.mktemp("prophet") / "device.json"
+def from_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel installs, and nothing else of the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    left_out = shutil.ignore_patterns(".*", "results", "tests", "docs", "build", "*.egg-info", "__pycache__")
+    source = shutil.copytree(ROOT, folder / "source", ignore=left_out)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    subprocess.run([*build, source], check=True, timeout=120)
+    (wheel,) = folder.glob("trainyard-*.whl")
+    installed = folder / "installed"
+    with ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    shutil.rmtree(source)
+    return installed
+
+
+@pytest.fixture(scope="session")
+def calibrated(from_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This device, calibrated as on a machine that has the wheel and PyTorch, and neither a checkout nor a network."""
+    folder = tmp_path_factory.mktemp("prophet")
+    path = folder / "device.json"
+    alone = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    command = [sys.executable, "-m", "deepprophet", "--calibrate", "--quick", "--calibration", str(path), "--json"]
+    environment = os.environ | {"PYTHONPATH": str(from_wheel)}
+    where = [sys.executable, "-c", "import deepprophet; print(deepprophet.__file__)"]
+    found = subprocess.run(where, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert Path(found.stdout.strip()).is_relative_to(from_wheel)
     done = subprocess.run(
-        [sys.executable, "-m", "deepprophet", "--calibrate", "--quick", "--calibration", str(path), "--json"],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=280,
+        [*alone, "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", *command],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

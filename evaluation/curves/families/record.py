@@ -20,7 +20,7 @@ from evaluation.curves.families.draw import FAMILIES, USES, Use, bases, retraini
 from evaluation.curves.families.runs import FILE, KEPT, FamilyRun, save
 from evaluation.curves.recipes import Recipe
 from evaluation.curves.record import record, refusal
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 DIVERGED = "diverged"
 AHEAD = 8
@@ -84,4 +84,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -1,6 +1,6 @@
-"""Records how late gradients are in a real job: what its server does in turn, and what its workers compute with.
+"""Recorders of a real job: what its server does in turn, and what its workers compute with.
 
-Each stands before the product's own, which does the work. Needs PyTorch.
+They pass every call on to the product's own store and transport. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RecordingTransport:
         self.in_flight = transport.in_flight
 
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
-        """The real one's."""
+        """Passes it on."""
         return self._transport.agree_on_order(order)
 
     def begin(self, layers: Sequence[Layer]) -> None:
@@ -76,17 +76,17 @@ class RecordingTransport:
         return reached, pieces
 
     def set_leads(self, leads: Sequence[int], since: int) -> None:
-        """Of the real one."""
+        """Passes it on."""
         self._transport.set_leads(leads, since)
 
     def largest(self, numbers: Sequence[float]) -> list[float]:
-        """Of the real one."""
+        """Passes it on."""
         return self._transport.largest(numbers)
 
     def first_ones(self, numbers: Sequence[int]) -> list[int]:
-        """Of the real one."""
+        """Passes it on."""
         return self._transport.first_ones(numbers)
 
     def close(self) -> None:
-        """Close the real one."""
+        """Closes the real one."""
         self._transport.close()

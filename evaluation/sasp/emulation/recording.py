@@ -16,10 +16,10 @@ PARTS = "delays"
 """The names of the files that a job's processes have recorded begin with this word."""
 
 COMPRESSED = ".json.xz"
-"""What the name of a whole job's recording ends with, where it is one file."""
+"""The name of a whole job's recording in one file ends with this."""
 
 _DIGITS = 5
-"""Of written times: 10 us are a thousandth of the shortest iteration."""
+"""Decimal digits of rounded times, in seconds: 10 us are less than a thousandth of the shortest iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Recording:
         return sum(spans) / len(spans) / (last - first) if spans else 0.0
 
     def rounded(self) -> Recording:
-        """The same with times of so many digits that a file of it is small."""
+        """Returns the same recording with rounded times, which take less room in a compressed file."""
         return replace(self, events=tuple(event._replace(at=round(event.at, _DIGITS)) for event in self.events))
 
     def write(self, path: Path) -> None:

@@ -32,7 +32,7 @@ from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport
 from evaluation.sasp.study.task_study import Place, TaskStudy, TimeIsUpError
 from evaluation.sasp.study.tasks import TASKS
 from sasp.core.errors import SaspError
-from topologies.signals import status_of
+from topologies.signals import exit_status
 from topologies.trainer.results import write_whole
 
 LATENCY = 0.2
@@ -131,4 +131,4 @@ def _known(study: TaskStudy, arm: str) -> list[report.Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

@@ -15,7 +15,7 @@ import torch
 
 from evaluation.sasp.study.tasks import TASKS, Task
 from evaluation.sasp.testbed.accelerator import Pass, Shares, keep, mark
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 WARM_UP, MEASURED = 5, 30
 """Iterations that are not measured at first, and those that are."""
@@ -91,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(exit_status(main))

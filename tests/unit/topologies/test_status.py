@@ -6,18 +6,18 @@ import signal
 import subprocess
 import sys
 
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 COMMAND = """
 import sys, time
-from topologies.signals import status_of
+from topologies.signals import exit_status
 
 def main():
     print("begun", flush=True)
     time.sleep(60)
     return 0
 
-sys.exit(status_of(main))
+sys.exit(exit_status(main))
 """
 
 
@@ -31,4 +31,4 @@ def test_ctrl_c_is_told_in_one_line() -> None:
 
 
 def test_a_status_is_that_of_the_command() -> None:
-    assert [status_of(lambda given=given: given) for given in (0, 1, 2)] == [0, 1, 2]
+    assert [exit_status(lambda given=given: given) for given in (0, 1, 2)] == [0, 1, 2]

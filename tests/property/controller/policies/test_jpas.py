@@ -50,6 +50,15 @@ def test_bytes_count_not_iterations_alone() -> None:
     assert names(order(Jpas(), heavy, light)) == ["light", "heavy"]
 
 
+def test_a_job_without_history_goes_by_the_bytes_and_the_length_that_it_declares() -> None:
+    # As ``trainyard predict --registration`` declares them.
+    heavy, light, long = job("heavy", step=100 * STEP), job("light"), job("long", total=20_000.0)
+    for jobs in ((heavy, light), (light, heavy)):
+        assert names(order(Jpas(), *jobs)) == ["light", "heavy"]
+    for jobs in ((long, light), (light, long)):
+        assert names(order(Jpas(), *jobs)) == ["light", "long"]
+
+
 def test_a_new_job_of_unknown_length_is_first_until_its_service_is_used() -> None:
     near = job("near", curve(200, 10)[:20])
     fresh = job("new", [0.1], total=None)

@@ -100,15 +100,15 @@ def test_same_shapes_err_together_and_others_do_not() -> None:
     for one, of_operators in ((same, 1.2), (other, 0.6)):
         seconds, low, high = costing.total(costing.costs(one, known, {}), known.contexts[0], one.times())
         assert seconds == 4.0
-        half = math.hypot(of_operators, 4.0 * costing.FURTHER)
+        half = math.hypot(of_operators, 4.0 * costing.OTHER_MODEL)
         assert (seconds - low, high - seconds) == (pytest.approx(half), pytest.approx(half))
 
 
 def test_whole_iterations_error_is_added() -> None:
     known = calibration(contexts=(context(low=0.8, high=1.3),))
     seconds, low, high = costing.total(costing.costs(graph(), known, {}), known.contexts[0], graph().times())
-    assert (1.0 - low / seconds) ** 2 == pytest.approx(0.2**2 + costing.FURTHER**2)
-    assert (high / seconds - 1.0) ** 2 == pytest.approx(0.3**2 + costing.FURTHER**2)
+    assert (1.0 - low / seconds) ** 2 == pytest.approx(0.2**2 + costing.OTHER_MODEL**2)
+    assert (high / seconds - 1.0) ** 2 == pytest.approx(0.3**2 + costing.OTHER_MODEL**2)
 
 
 def test_between_two_numbers_of_neighbours() -> None:
