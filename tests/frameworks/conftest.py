@@ -59,7 +59,17 @@ def from_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     left_out = shutil.ignore_patterns(".*", "results", "tests", "docs", "build", "*.egg-info", "__pycache__")
     source = shutil.copytree(ROOT, folder / "source", ignore=left_out)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        folder,
+    ]
     subprocess.run([*build, source], check=True, timeout=120)
     (wheel,) = folder.glob("trainyard-*.whl")
     installed = folder / "installed"
