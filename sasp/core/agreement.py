@@ -3,8 +3,9 @@
 A collective needs all ranks, and in the same order. So ranks agree in rounds: each reports how many iterations of every
 layer it has ready, the minimum over ranks is what all have, and each rank, from the same numbers, picks the same next
 chunks: what is due first, of that the oldest iteration, in it the front layer. After these there is a round again, so a
-front layer that has become ready meanwhile goes before what is left of a back layer. A round without anything agreed
-begins only when somebody has news, so ranks that compute are not disturbed.
+front layer that has become ready meanwhile goes before what is left of a back layer. Where nothing is left of the last
+round, a rank begins one only when it has enough news, or has computed an iteration to its end: small layers wait for
+each other, so rounds do not cost more than what they are about.
 """
 
 from __future__ import annotations
@@ -51,10 +52,15 @@ class Agreement:
         """Whether a chunk is agreed on and not sent yet; the answer is the same on all ranks."""
         return bool(self._unsent)
 
-    @property
-    def has_news(self) -> bool:
-        """Whether this rank has something ready that the last round did not agree on."""
-        return self._ready != self._agreed
+    def has_news_of(self, elements: int) -> bool:
+        """Whether so much is ready here, and not agreed on, that a round is worth it.
+
+        All layers of an iteration are: none of them is followed by more before the next iteration.
+        """
+        if len(set(self._ready)) == 1:
+            return self._ready != self._agreed
+        counted = zip(self._layout.sizes, self._ready, self._agreed, strict=True)
+        return sum(size * (ready - agreed) for size, ready, agreed in counted) >= elements
 
     def learn(self, minimum: Sequence[int]) -> None:
         """Take over the result of a round: the minimum over ranks of the ready iterations, by layer."""

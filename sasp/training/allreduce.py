@@ -1,9 +1,10 @@
 """Gradients by all-reduce over Gloo, chunk by chunk, by a thread beside the training.
 
 The thread has two process groups of its own: one for the rounds in which ranks agree on the next chunks (see
-``agreement``), one for the chunks. A round's messages wait behind chunks that are on their way, so it takes about as
-long as a chunk. So each round is for two chunks, or as many small ones as have their size, and goes on while those of
-the last two rounds are on their way. A more urgent chunk waits for no more than these.
+``agreement``), one for the chunks. In a round the first rank gathers what the others have ready, and tells them what all
+have: a sixth of the messages of an all-reduce among four ranks. These wait behind chunks that are on their way, so a
+round takes about as long as a chunk. So each round is for two chunks, or as many small ones as have their size, and
+goes on while those of the last two rounds are on their way. A more urgent chunk waits for no more than these.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import atexit
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 
 from sasp.core.agreement import Agreement
-from sasp.core.chunks import Layout
+from sasp.core.chunks import Chunk, Layout
 from sasp.core.errors import SaspError
 from sasp.core.in_flight import InFlight
 from sasp.training.layers import Layer
@@ -43,8 +43,10 @@ class AllReduce:
         ranks = dist.get_process_group_ranks(options.group)
         self.divisor = len(ranks)
         self._first = ranks[0]
+        self._is_first = dist.get_rank() == ranks[0]
         self._chunk_bytes = options.chunk_bytes
-        self._elements_a_round = 0
+        self._chunk_elements = 0
+        self._flying = 0
         self._choices: Any = None
         self._new_group = partial(dist.new_group, ranks, backend="gloo", timeout=options.timeout)
         # Collectives of one group must be called in one order, and the training may use its own group meanwhile.
@@ -98,8 +100,8 @@ class AllReduce:
         """Start the thread."""
         widest = max(layer.dtype.itemsize for layer in layers)
         sizes = [layer.elements + len(layer.parameters) for layer in layers]
-        self._layout = Layout(sizes, self._chunk_bytes // widest)
-        self._elements_a_round = CHUNKS_A_ROUND * self._chunk_bytes // widest
+        self._chunk_elements = self._chunk_bytes // widest
+        self._layout = Layout(sizes, self._chunk_elements)
         self._agreement = Agreement(self._layout)
         self._done = [0] * len(layers)
         self._taken = [0] * len(layers)
@@ -176,55 +178,71 @@ class AllReduce:
 
     def _run(self) -> None:
         try:
-            self._exchange()
+            while self._exchange_round():
+                pass
         except BaseException as error:
-            # The training thread is told when it next asks for something.
-            with self._changed:
-                self._fault = error
-                self._changed.notify_all()
+            self._fail(error)
 
-    def _exchange(self) -> None:
-        assert self._agreement is not None
-        agreement = self._agreement
-        flying: deque[list[tuple[Any, int, int]]] = deque()
-        while True:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: agreement.has_unsent or agreement.has_news or bool(flying) or self._closing
-                )
-                joins = agreement.has_unsent or agreement.has_news
-                ready = agreement.ready
-            if not joins:
-                if not flying:
-                    return
-                self._finish(flying.popleft())
-                continue
-            counts = torch.tensor(ready)
-            dist.all_reduce(counts, dist.ReduceOp.MIN, group=self._rounds)
-            with self._changed:
-                agreement.learn(counts.tolist())
-                taken = agreement.dequeue(self._elements_a_round)
-            if taken:
-                flying.append([self._begin_chunk(*chunk) for chunk in taken])
-            # Who waits for a layer is told as soon as it is there.
-            while flying and (len(flying) > ROUNDS_IN_FLIGHT or all(work.is_completed() for work, *_ in flying[0])):
-                self._finish(flying.popleft())
+    def _exchange_round(self) -> bool:
+        """Agree with the other ranks, and begin the chunks that are next. Returns False where the job is over."""
+        agreement, most = self._agreement, CHUNKS_A_ROUND * self._chunk_elements
+        assert agreement is not None
+        with self._changed:
+            self._changed.wait_for(
+                lambda: agreement.has_unsent or agreement.has_news_of(self._chunk_elements) or self._closing
+            )
+            if not (agreement.has_unsent or agreement.has_news_of(self._chunk_elements)):
+                self._changed.wait_for(lambda: not self._flying or self._fault is not None)
+                return False
+            ready = agreement.ready
+        minimum = self._minimum(ready)
+        with self._changed:
+            agreement.learn(minimum)
+            taken = agreement.dequeue(most)
+        for iteration, number in taken:
+            self._begin_chunk(iteration, number)
+        with self._changed:
+            self._changed.wait_for(lambda: self._flying <= ROUNDS_IN_FLIGHT * most or self._fault is not None)
+            return self._fault is None
 
-    def _begin_chunk(self, iteration: int, number: int) -> tuple[Any, int, int]:
+    def _minimum(self, ready: Sequence[int]) -> list[int]:
+        """Return the smallest numbers of all ranks. Waits for all of them."""
+        counts = torch.tensor(ready)
+        gathered = [torch.empty_like(counts) for _ in range(self.divisor)] if self._is_first else None
+        dist.gather(counts, gathered, self._first, group=self._rounds)
+        if gathered is not None:
+            counts = torch.stack(gathered).amin(0)
+        dist.broadcast(counts, self._first, group=self._rounds)
+        return [int(count) for count in counts]
+
+    def _begin_chunk(self, iteration: int, number: int) -> None:
         assert self._layout is not None
         chunk = self._layout.chunks[number]
         with self._changed:
             part = self._flat[chunk.layer, iteration][chunk.start : chunk.stop]
-        return dist.all_reduce(part, group=self._chunks, async_op=True), chunk.layer, iteration
+            self._flying += len(part)
+        work = dist.all_reduce(part, group=self._chunks, async_op=True)
+        # The thread may be in a round, waiting for a rank that still computes, when the chunk comes.
+        work.get_future().add_done_callback(partial(self._finish_chunk, chunk, iteration))
 
-    def _finish(self, chunks: Sequence[tuple[Any, int, int]]) -> None:
-        """Wait for the chunks of one round."""
-        for work, layer, iteration in chunks:
-            work.wait()
-            with self._changed:
-                self._left[layer, iteration] -= 1
-                if not self._left[layer, iteration]:
-                    self._note_done(layer, iteration)
+    def _finish_chunk(self, chunk: Chunk, iteration: int, future: torch.futures.Future[Any]) -> None:
+        try:
+            future.value()
+        except RuntimeError as error:
+            self._fail(error)
+            return
+        with self._changed:
+            self._flying -= chunk.stop - chunk.start
+            self._left[chunk.layer, iteration] -= 1
+            if not self._left[chunk.layer, iteration]:
+                self._note_done(chunk.layer, iteration)
+            self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        """The training thread is told when it next asks for something."""
+        with self._changed:
+            self._fault = self._fault or error
+            self._changed.notify_all()
 
     def _note_done(self, layer: int, iteration: int) -> None:
         """All chunks of a layer's iteration are there."""
@@ -232,7 +250,6 @@ class AllReduce:
         del self._left[layer, iteration]
         self._done[layer] = iteration
         self.in_flight.came(self._layout.sizes[layer], time.perf_counter())
-        self._changed.notify_all()
 
 
 @contextlib.contextmanager

@@ -26,10 +26,11 @@ def flushed(clocks: Clocks) -> bool:
 class Rank:
     """One rank of an all-reduce job: computes when its clocks allow it, and takes part in rounds."""
 
-    def __init__(self, layout: Layout, leads: list[list[int]]) -> None:
-        """``leads``: by layer, those of the first iterations and those that follow."""
+    def __init__(self, layout: Layout, leads: list[list[int]], enough: int) -> None:
+        """``leads``: by layer, those of the first iterations and those that follow. ``enough``: for a round."""
         self.layers = len(layout.sizes)
         self.leads = leads
+        self.enough = enough
         self.clocks = Clocks(self.layers, 0)
         self.agreement = Agreement(layout)
         self.set_leads()
@@ -66,17 +67,17 @@ class Rank:
                 self.set_leads()
 
     def joins(self) -> bool:
-        return self.agreement.has_unsent or self.agreement.has_news
+        return self.agreement.has_unsent or self.agreement.has_news_of(self.enough)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.integers(1, 4), st.integers(2, 3), st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_all_ranks_send_the_same_chunks_in_the_same_order_within_the_bound(data, changes, ranks, sizes):
-    elements = data.draw(st.integers(1, 6))
+    elements, enough = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     layout = Layout(sizes, 2)
     by_layer = st.lists(st.integers(0, 3), min_size=len(sizes), max_size=len(sizes))
     leads = data.draw(st.lists(by_layer, min_size=changes, max_size=changes))
-    all_ranks = [Rank(layout, list(leads)) for _ in range(ranks)]
+    all_ranks = [Rank(layout, list(leads), enough) for _ in range(ranks)]
     flight: list[tuple[int, int]] = []
     steps = 0
     while True:
