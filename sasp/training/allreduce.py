@@ -21,9 +21,10 @@ import torch
 import torch.distributed as dist
 
 from sasp.core.agreement import Agreement
-from sasp.core.chunks import Chunk, Layout
+from sasp.core.chunks import Layout
 from sasp.core.errors import SaspError
 from sasp.core.in_flight import InFlight
+from sasp.training.fused import Fused, fuse
 from sasp.training.layers import Layer
 from sasp.training.options import AllReduceOptions
 from sasp.training.transport import Piece
@@ -199,8 +200,7 @@ class AllReduce:
         with self._changed:
             agreement.learn(minimum)
             taken = agreement.dequeue(most)
-        for iteration, number in taken:
-            self._begin_chunk(iteration, number)
+        self._begin_chunks(taken)
         with self._changed:
             self._changed.wait_for(lambda: self._flying <= ROUNDS_IN_FLIGHT * most or self._fault is not None)
             return self._fault is None
@@ -215,27 +215,30 @@ class AllReduce:
         dist.broadcast(counts, self._first, group=self._rounds)
         return [int(count) for count in counts]
 
-    def _begin_chunk(self, iteration: int, number: int) -> None:
+    def _begin_chunks(self, taken: Sequence[tuple[int, int]]) -> None:
         assert self._layout is not None
-        chunk = self._layout.chunks[number]
+        pieces = [(iteration, self._layout.chunks[number]) for iteration, number in taken]
         with self._changed:
-            part = self._flat[chunk.layer, iteration][chunk.start : chunk.stop]
-            self._flying += len(part)
-        work = dist.all_reduce(part, group=self._chunks, async_op=True)
-        # The thread may be in a round, waiting for a rank that still computes, when the chunk comes.
-        work.get_future().add_done_callback(partial(self._finish_chunk, chunk, iteration))
+            all_fused = fuse(pieces, lambda layer, iteration: self._flat[layer, iteration])
+            self._flying += sum(len(fused.tensor) for fused in all_fused)
+        for fused in all_fused:
+            work = dist.all_reduce(fused.tensor, group=self._chunks, async_op=True)
+            # The thread may be in a round, waiting for a rank that still computes, when these have come.
+            work.get_future().add_done_callback(partial(self._finish_chunks, fused))
 
-    def _finish_chunk(self, chunk: Chunk, iteration: int, future: torch.futures.Future[Any]) -> None:
+    def _finish_chunks(self, fused: Fused, future: torch.futures.Future[Any]) -> None:
         try:
             future.value()
         except RuntimeError as error:
             self._fail(error)
             return
+        fused.unpack()
         with self._changed:
-            self._flying -= chunk.stop - chunk.start
-            self._left[chunk.layer, iteration] -= 1
-            if not self._left[chunk.layer, iteration]:
-                self._note_done(chunk.layer, iteration)
+            self._flying -= len(fused.tensor)
+            for iteration, chunk in fused.carries:
+                self._left[chunk.layer, iteration] -= 1
+                if not self._left[chunk.layer, iteration]:
+                    self._note_done(chunk.layer, iteration)
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:

@@ -1,0 +1,65 @@
+"""Chunks that one collective carries: small ones would cost as many messages as large ones.
+
+[known] Tensor fusion: A. Sergeev and M. Del Balso, Horovod: fast and easy distributed deep learning in TensorFlow,
+arXiv 1802.05799, 2018. Theirs are whole gradients; ours are what a round has agreed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+
+from sasp.core.chunks import Chunk
+
+Piece = tuple[int, Chunk]
+"""An iteration, and a chunk of its gradients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """``carries``: iterations and chunks; ``tensor``: their numbers, (elements,), of which ``unpack`` brings back
+    those that are copies."""
+
+    carries: tuple[Piece, ...]
+    tensor: torch.Tensor
+    copies_of: tuple[torch.Tensor, ...]
+
+    def unpack(self) -> None:
+        """Put the numbers back where they come from."""
+        if self.copies_of:
+            for part, numbers in zip(
+                self.copies_of, self.tensor.split([len(part) for part in self.copies_of]), strict=True
+            ):
+                part.copy_(numbers)
+
+
+def fuse(pieces: Sequence[Piece], flat_of: Callable[[int, int], torch.Tensor]) -> list[Fused]:
+    """Return what carries the pieces, in their order: one for each run of the same type.
+
+    ``flat_of``: the gradients of a layer and an iteration, (elements,).
+    """
+    runs = groupby(pieces, lambda piece: flat_of(piece[1].layer, piece[0]).dtype)
+    return [_fused(tuple(run), flat_of) for _dtype, run in runs]
+
+
+def _fused(pieces: tuple[Piece, ...], flat_of: Callable[[int, int], torch.Tensor]) -> Fused:
+    parts = [
+        flat_of(layer, iteration)[start:stop] for layer, iteration, start, stop in _spans(pieces)
+    ]
+    if len(parts) == 1:
+        return Fused(pieces, parts[0], ())
+    return Fused(pieces, torch.cat(parts), tuple(parts))
+
+
+def _spans(pieces: Sequence[Piece]) -> list[tuple[int, int, int, int]]:
+    """Layers, iterations, starts and stops: chunks of a layer that follow each other are one, which needs no copy."""
+    spans: list[tuple[int, int, int, int]] = []
+    for iteration, chunk in pieces:
+        start = chunk.start
+        if spans and spans[-1][:2] == (chunk.layer, iteration) and spans[-1][3] == start:
+            start = spans.pop()[2]
+        spans.append((chunk.layer, iteration, start, chunk.stop))
+    return spans
