@@ -1,10 +1,11 @@
 """Gradients by all-reduce over Gloo, chunk by chunk, by a thread beside the training.
 
 The thread has two process groups of its own: one for the rounds in which ranks agree on the next chunks (see
-``agreement``), one for the chunks. In a round the first rank gathers what the others have ready, and tells them what all
-have: a sixth of the messages of an all-reduce among four ranks. These wait behind chunks that are on their way, so a
-round takes about as long as a chunk. So each round is for two chunks, or as many small ones as have their size, and
-goes on while those of the last two rounds are on their way. A more urgent chunk waits for no more than these.
+``agreement``), one for the chunks. In a round the first rank gathers what the others have ready and tells them what all
+have, which among four ranks takes a sixth of an all-reduce's packets. They wait behind chunks that are on their way, so
+a round takes about as long as a chunk. So each round is for two chunks, or as many small ones as have their size, all
+in one collective, and goes on while those of the last two rounds are on their way. A more urgent chunk waits for no
+more than these.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ class AllReduce:
         fused.unpack()
         with self._changed:
             self._flying -= len(fused.tensor)
-            for iteration, chunk in fused.carries:
+            for iteration, chunk in fused.pieces:
                 self._left[chunk.layer, iteration] -= 1
                 if not self._left[chunk.layer, iteration]:
                     self._note_done(chunk.layer, iteration)

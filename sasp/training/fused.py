@@ -20,20 +20,18 @@ Piece = tuple[int, Chunk]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """``carries``: iterations and chunks; ``tensor``: their numbers, (elements,), of which ``unpack`` brings back
-    those that are copies."""
+    """``tensor``: the numbers of all pieces, (elements,); ``copied``: the parts it is a copy of, none for a view."""
 
-    carries: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]
     tensor: torch.Tensor
-    copies_of: tuple[torch.Tensor, ...]
+    copied: tuple[torch.Tensor, ...]
 
     def unpack(self) -> None:
         """Put the numbers back where they come from."""
-        if self.copies_of:
-            for part, numbers in zip(
-                self.copies_of, self.tensor.split([len(part) for part in self.copies_of]), strict=True
-            ):
-                part.copy_(numbers)
+        at = 0
+        for part in self.copied:
+            part.copy_(self.tensor[at : at + len(part)])
+            at += len(part)
 
 
 def fuse(pieces: Sequence[Piece], flat_of: Callable[[int, int], torch.Tensor]) -> list[Fused]:
@@ -46,9 +44,7 @@ def fuse(pieces: Sequence[Piece], flat_of: Callable[[int, int], torch.Tensor]) -
 
 
 def _fused(pieces: tuple[Piece, ...], flat_of: Callable[[int, int], torch.Tensor]) -> Fused:
-    parts = [
-        flat_of(layer, iteration)[start:stop] for layer, iteration, start, stop in _spans(pieces)
-    ]
+    parts = [flat_of(layer, iteration)[start:stop] for layer, iteration, start, stop in _spans(pieces)]
     if len(parts) == 1:
         return Fused(pieces, parts[0], ())
     return Fused(pieces, torch.cat(parts), tuple(parts))
