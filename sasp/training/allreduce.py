@@ -218,9 +218,9 @@ class AllReduce:
 
     def _begin_chunks(self, taken: Sequence[tuple[int, int]]) -> None:
         assert self._layout is not None
-        pieces = [(iteration, self._layout.chunks[number]) for iteration, number in taken]
+        chunks = [(iteration, self._layout.chunks[number]) for iteration, number in taken]
         with self._changed:
-            all_fused = fuse(pieces, lambda layer, iteration: self._flat[layer, iteration])
+            all_fused = fuse(chunks, lambda layer, iteration: self._flat[layer, iteration])
             self._flying += sum(len(fused.tensor) for fused in all_fused)
         for fused in all_fused:
             work = dist.all_reduce(fused.tensor, group=self._chunks, async_op=True)
@@ -236,10 +236,10 @@ class AllReduce:
         fused.unpack()
         with self._changed:
             self._flying -= len(fused.tensor)
-            for iteration, chunk in fused.pieces:
+            for iteration, chunk in fused.chunks:
                 self._left[chunk.layer, iteration] -= 1
                 if not self._left[chunk.layer, iteration]:
-                    self._note_done(chunk.layer, iteration)
+                    self._note_come(chunk.layer, iteration)
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
@@ -248,12 +248,13 @@ class AllReduce:
             self._fault = self._fault or error
             self._changed.notify_all()
 
-    def _note_done(self, layer: int, iteration: int) -> None:
-        """All chunks of a layer's iteration are there."""
+    def _note_come(self, layer: int, iteration: int) -> None:
+        """All chunks of a layer's iteration are there. Gloo's threads may be done with a later iteration first."""
         assert self._layout is not None
         del self._left[layer, iteration]
-        self._done[layer] = iteration
         self.in_flight.came(self._layout.sizes[layer], time.perf_counter())
+        while (following := (layer, self._done[layer] + 1)) in self._flat and following not in self._left:
+            self._done[layer] += 1
 
 
 @contextlib.contextmanager

@@ -14,15 +14,15 @@ import torch
 
 from sasp.core.chunks import Chunk
 
-Piece = tuple[int, Chunk]
+GradientChunk = tuple[int, Chunk]
 """An iteration, and a chunk of its gradients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """``tensor``: the numbers of all pieces, (elements,); ``copied``: the parts it is a copy of, none for a view."""
+    """``tensor``: the numbers of all chunks, (elements,); ``copied``: the parts it is a copy of, none for a view."""
 
-    pieces: tuple[Piece, ...]
+    chunks: tuple[GradientChunk, ...]
     tensor: torch.Tensor
     copied: tuple[torch.Tensor, ...]
 
@@ -34,26 +34,26 @@ class Fused:
             at += len(part)
 
 
-def fuse(pieces: Sequence[Piece], flat_of: Callable[[int, int], torch.Tensor]) -> list[Fused]:
-    """Return what carries the pieces, in their order: one for each run of the same type.
+def fuse(chunks: Sequence[GradientChunk], flat_of: Callable[[int, int], torch.Tensor]) -> list[Fused]:
+    """Return what carries the chunks, in their order: one for each run of the same type.
 
     ``flat_of``: the gradients of a layer and an iteration, (elements,).
     """
-    runs = groupby(pieces, lambda piece: flat_of(piece[1].layer, piece[0]).dtype)
+    runs = groupby(chunks, lambda chunk: flat_of(chunk[1].layer, chunk[0]).dtype)
     return [_fused(tuple(run), flat_of) for _dtype, run in runs]
 
 
-def _fused(pieces: tuple[Piece, ...], flat_of: Callable[[int, int], torch.Tensor]) -> Fused:
-    parts = [flat_of(layer, iteration)[start:stop] for layer, iteration, start, stop in _spans(pieces)]
+def _fused(chunks: tuple[GradientChunk, ...], flat_of: Callable[[int, int], torch.Tensor]) -> Fused:
+    parts = [flat_of(layer, iteration)[start:stop] for layer, iteration, start, stop in _spans(chunks)]
     if len(parts) == 1:
-        return Fused(pieces, parts[0], ())
-    return Fused(pieces, torch.cat(parts), tuple(parts))
+        return Fused(chunks, parts[0], ())
+    return Fused(chunks, torch.cat(parts), tuple(parts))
 
 
-def _spans(pieces: Sequence[Piece]) -> list[tuple[int, int, int, int]]:
+def _spans(chunks: Sequence[GradientChunk]) -> list[tuple[int, int, int, int]]:
     """Layers, iterations, starts and stops: chunks of a layer that follow each other are one, which needs no copy."""
     spans: list[tuple[int, int, int, int]] = []
-    for iteration, chunk in pieces:
+    for iteration, chunk in chunks:
         start = chunk.start
         if spans and spans[-1][:2] == (chunk.layer, iteration) and spans[-1][3] == start:
             start = spans.pop()[2]

@@ -14,8 +14,8 @@ from tests.support.frameworks import sasp_ranks
 from tests.support.paths import ROOT, SUPPORT
 
 RANKS = SUPPORT / "frameworks" / "sasp_ranks.py"
-KINDS = ("plain", "adam", "tangled", "accumulate")
-TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks")
+KINDS = ("plain", "adam", "tangled", "accumulate", "mixed")
+TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks", "ahead")
 WAYS = ("momentum-1", "local-2", "corrected-2", "partial-1", "partial-momentum-2", "halves-1")
 THREE = ("slow-evaluate-1", "slow-evaluate-3", *(f"slow-evaluate-adam-{way}" for way in WAYS), "momentum-ddp",
          *(f"{way}-0" for way in ("momentum", "local", "corrected")))  # fmt: skip
@@ -122,6 +122,12 @@ def test_a_second_backward_pass_is_refused_with_what_would_be_right(two_ranks: d
 def test_hooks_are_of_iterations_and_not_of_layers(two_ranks: dict[str, list[dict]]) -> None:
     for counts in two_ranks["hooks"]:
         assert counts == dict.fromkeys(("inner", "wrapped", "all"), sasp_ranks.ITERATIONS)
+
+
+def test_a_layer_has_come_though_the_next_round_waits_for_a_rank_that_computes(
+    two_ranks: dict[str, list[dict]],
+) -> None:
+    assert two_ranks["ahead"] == [{"reached": 1, "sums": {3.0}}] * 2
 
 
 @pytest.mark.parametrize("how", ["killed", "silent"])

@@ -20,6 +20,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import sasp
 from sasp.training import partial
+from sasp.training.allreduce import AllReduce
+from sasp.training.layers import find_layers
+from sasp.training.options import AllReduceOptions
 
 ITERATIONS = 12
 BATCH = 6
@@ -56,13 +59,27 @@ class Tangled(nn.Module):
         return self.last(torch.tanh(self.tied(self.frozen(x))))
 
 
+class Mixed(nn.Module):
+    """Two types of parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.middle = nn.Linear(8, 8).double()
+        self.last = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.first(x)).double()
+        return self.last(torch.tanh(self.middle(x)).float())
+
+
 def plain() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 4))
 
 
 def make(case: str) -> tuple[nn.Module, torch.optim.Optimizer]:
     torch.manual_seed(3)
-    model = Tangled() if "tangled" in case else plain()
+    model = Tangled() if "tangled" in case else Mixed() if "mixed" in case else plain()
     if "adam" in case:
         return model, torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
     groups = [{"params": list(model.parameters())[:1], "lr": 0.03}, {"params": list(model.parameters())[1:]}]
@@ -184,6 +201,26 @@ def hooks(rank: int) -> dict[str, object]:
     return counts
 
 
+def ahead(rank: int) -> dict[str, object]:
+    """Rank 0 has all its layers ready, rank 1 has one until the other has received that one; whether it has."""
+    model, _optimizer = make("plain-0")
+    layers = find_layers(model, model.parameters())
+    transport = AllReduce(AllReduceOptions(chunk_bytes=1024))
+    transport.begin(layers)
+    flats = [torch.full((layer.elements + len(layer.parameters),), float(rank + 1)) for layer in layers]
+    transport.send(1, flats[1], 0.1)
+    told = torch.zeros(1)
+    if rank == 1:
+        dist.recv(told, 0)
+    for layer in (2, 0):
+        transport.send(layer, flats[layer], 0.1)
+    reached, [piece] = transport.receive(1, 1, 1)
+    if rank == 0:
+        dist.send(told, 1)
+    transport.close()
+    return {"reached": reached, "sums": set(piece.values.tolist())}
+
+
 def lost(case: str, rank: int) -> dict[str, object]:
     """Rank 1 goes amid the training: killed, or (``silent``) stopped; what the other is told, and how soon."""
     patience = 3.0 if case == "silent" else None
@@ -206,7 +243,7 @@ def main() -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
-    special = {"refused": refused, "twice": twice, "hooks": hooks}
+    special = {"refused": refused, "twice": twice, "hooks": hooks, "ahead": ahead}
     if cases[0] in ("killed", "silent"):
         torch.save(lost(cases[0], rank), folder / f"{cases[0]}.{rank}.pt")
         return
