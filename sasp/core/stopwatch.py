@@ -86,6 +86,15 @@ class Stopwatch:
             median(row.whole for row in self._rows),
         )
 
+    def pace(self, together: int) -> float:
+        """Return the seconds of an iteration: the median of the means of so many that follow one another.
+
+        With late gradients a short iteration may follow a long one, but a median is better where one is held up.
+        """
+        whole = [row.whole for row in self._rows]
+        together = min(together, len(whole))
+        return median(sum(whole[i : i + together]) / together for i in range(len(whole) - together + 1))
+
     def _next(self, now: float) -> None:
         self._begin = now
         self._waited = 0.0

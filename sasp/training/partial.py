@@ -1,7 +1,8 @@
 """Chooses, while a job trains, which layers' gradients may be late, from the times that it measures.
 
-At first nothing is late. A few iterations are measured, then the workers choose, and train on with that. Once in a
-while they measure and choose again, because networks and neighbours change.
+At first nothing is late. A few iterations are measured, from which the workers guess which layers must be late. Then
+they try: a few iterations each with all layers late, with the guess, and with more front layers if that is too slow.
+Once in a while they choose again, because networks and neighbours change.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sasp.core.in_flight import InFlight
+from sasp.core.lead_search import LeadSearch
 from sasp.core.partial import LayerTimes, Times, choose_leads, explained
-from sasp.core.stopwatch import Measured, Stopwatch
+from sasp.core.stopwatch import Stopwatch
 
 WARM_UP = 4
 """So many iterations are not measured: memory and connections are new, or what was late comes in."""
 
 MEASURED = 16
-"""So many iterations are measured."""
+"""So many iterations are measured with nothing late."""
+
+TRIED = 8
+"""So many iterations are measured of each try."""
 
 AGAIN = 1024
 """After so many iterations layers are chosen again."""
@@ -46,33 +51,52 @@ class PartialStaleness:
         self._sizes = tuple(sizes)
         self._meeting = meeting
         self.stopwatch = Stopwatch(len(sizes))
+        self._search: LeadSearch | None = None
+        self._waited = 0.0
+        self._begin_at, self._end_at = WARM_UP, WARM_UP + MEASURED
 
     def after(self, iteration: int, now: float) -> tuple[int, ...] | None:
         """Return by how many iterations layers may be late from here on; None: as before. Raises SaspError."""
         self.stopwatch.end(now)
         place = iteration % AGAIN
         if place == 0 and iteration:
+            self._search = None
+            self._begin_at, self._end_at = WARM_UP, WARM_UP + MEASURED
             return (0,) * len(self._sizes)
-        if place == WARM_UP:
+        if place == self._begin_at:
             self.stopwatch.begin(now)
             self._meeting.in_flight.look(now)
-        if place == WARM_UP + MEASURED and self.stopwatch.iterations == MEASURED:
-            return self._choose(now)
+        if place == self._end_at and self.stopwatch.iterations == self._end_at - self._begin_at:
+            leads, is_over = self._guess(now) if self._search is None else self._try(self._search)
+            self.stopwatch.stop()
+            if is_over:
+                log.info("%s", said(leads, self._waited))
+            else:
+                self._begin_at, self._end_at = place + WARM_UP, place + WARM_UP + TRIED
+            return leads
         return None
 
-    def _choose(self, now: float) -> tuple[int, ...]:
+    def _guess(self, now: float) -> tuple[tuple[int, ...], bool]:
+        """The leads to go on with, and whether these are for good."""
         carried = self._meeting.in_flight.look(now)
         measured = self.stopwatch.measured()
-        self.stopwatch.stop()
         # The slowest worker's times, but the shortest in flight: that of others holds their waiting for the slowest.
         numbers = (*measured.needed, *measured.ready, measured.computing, measured.iteration, -carried.seconds)
-        agreed = self._meeting.largest(numbers)
-        times, iteration = self._times(agreed, carried.size)
+        times, iteration = self._times(self._meeting.largest(numbers), carried.size)
+        self._waited = max(0.0, 1 - measured.computing / measured.iteration) if measured.iteration else 0.0
         nothing_late = (0,) * len(self._sizes)
-        leads = choose_leads(explained(times, nothing_late, iteration), self._most)
-        leads = tuple(self._meeting.first_ones(leads))
-        log.info("%s", said(leads, measured))
-        return leads
+        guess = choose_leads(explained(times, nothing_late, iteration), self._most)
+        guess = tuple(self._meeting.first_ones(guess))
+        if guess == nothing_late:
+            return guess, True
+        self._search = LeadSearch(guess, iteration)
+        return self._search.leads, False
+
+    def _try(self, search: LeadSearch) -> tuple[tuple[int, ...], bool]:
+        """Likewise."""
+        [seconds] = self._meeting.largest([self.stopwatch.pace(self._most + 1)])
+        search.note(seconds)
+        return search.leads, search.is_over
 
     def _times(self, agreed: Sequence[float], carried: int) -> tuple[Times, float]:
         count = len(self._sizes)
@@ -85,9 +109,8 @@ class PartialStaleness:
         return Times(computing, layers), iteration
 
 
-def said(leads: Sequence[int], measured: Measured) -> str:
-    """Return the choice as a line for people."""
+def said(leads: Sequence[int], waited: float) -> str:
+    """Return the choice as a line for people; ``waited``: the share of an iteration, with nothing late."""
     late = sum(lead > 0 for lead in leads)
-    waited = max(0.0, 1 - measured.computing / measured.iteration) if measured.iteration else 0.0
     which = "no layer's gradients are late" if not late else f"gradients of {late} of {len(leads)} layers may be late"
     return f"{which}; without that {waited:.0%} of an iteration was waiting"

@@ -55,3 +55,14 @@ def test_a_layer_that_is_not_used_counts_at_the_end_and_what_was_before_the_begi
     iterate(watch, 4.0, 0.0)
     assert watch.measured().needed == pytest.approx((0.0, 0.25, 1.0))
     assert watch.measured().ready == pytest.approx((1.0, 0.5, 1.0))
+
+
+def test_the_pace_is_of_iterations_together_and_forgets_one_that_was_held_up() -> None:
+    watch = Stopwatch(1)
+    watch.begin(0.0)
+    now = 0.0
+    for seconds in (1.0, 3.0, 1.0, 3.0, 90.0, 3.0, 1.0, 3.0, 1.0, 3.0):
+        now += seconds
+        watch.end(now)
+    assert watch.pace(2) == pytest.approx(2.0)
+    assert watch.pace(100) == pytest.approx(10.9)
