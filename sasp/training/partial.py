@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sasp.core.in_flight import InFlight
 from sasp.core.lead_search import LeadSearch
-from sasp.core.partial import LayerTimes, Times, choose_leads, explained
+from sasp.core.partial import GAIN, LayerTimes, Times, choose_leads, explained
 from sasp.core.stopwatch import Stopwatch
 
 WARM_UP = 4
@@ -85,7 +85,9 @@ class PartialStaleness:
         times, iteration = self._times(self._meeting.largest(numbers), carried.size)
         self._waited = max(0.0, 1 - measured.computing / measured.iteration) if measured.iteration else 0.0
         nothing_late = (0,) * len(self._sizes)
-        guess = choose_leads(explained(times, nothing_late, iteration), self._most)
+        guess = nothing_late
+        if times.computing < (1 - GAIN) * iteration:
+            guess = choose_leads(explained(times, nothing_late, iteration), self._most)
         guess = tuple(self._meeting.first_ones(guess))
         if guess == nothing_late:
             return guess, True
