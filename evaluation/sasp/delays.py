@@ -32,12 +32,15 @@ from topologies.lab.lab import EXPECTED_ERRORS
 from topologies.signals import ending_signals, exit_status
 
 ITERATIONS = 96
-"""The last three quarters of them stand for a job's; by then it is chosen which layers are late."""
+"""The last three quarters of them stand for a job's."""
+
+CHOOSING_ITERATIONS = 384
+"""So many where a job chooses which layers are late: that takes it up to 92 iterations with 16 layers."""
 
 
-def request(task: TaskName, transport: Transport, ratio: float) -> SaspRequest:
-    """Return the short jobs of a task, of all arms that go over the transport."""
-    trainings = tuple(_training(arm) for arm in ARMS.values() if transport in arm.transports)
+def request(task: TaskName, transport: Transport, ratio: float, arms: Sequence[str] = tuple(ARMS)) -> SaspRequest:
+    """Return the short jobs of a task, of those arms that go over the transport."""
+    trainings = tuple(_training(ARMS[name]) for name in arms if transport in ARMS[name].transports)
     return SaspRequest(
         task, transport, ratio, TUNING_SEEDS[0], WORKERS, ACCELERATOR_SECONDS[task], trainings, LIMIT_SECONDS,
         CHUNK_BYTES, record=True,
@@ -47,7 +50,8 @@ def request(task: TaskName, transport: Transport, ratio: float) -> SaspRequest:
 def _training(arm: Arm) -> Training:
     strength = arm.strengths[len(arm.strengths) // 2]
     ways = Ways(arm.layers == "needed", arm.late.prediction, strength, arm.late.rates, arm.halves)
-    return Training(arm.folder, str(arm.scheme), ITERATIONS, ways)
+    iterations = CHOOSING_ITERATIONS if ways.partial else ITERATIONS
+    return Training(arm.folder, str(arm.scheme), iterations, ways)
 
 
 def record(asked: SaspRequest, wanted: Wanted, folder: Path) -> bool:
@@ -72,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evaluation.sasp.delays", description=__doc__)
     parser.add_argument("--task", nargs="+", choices=TASK_NAMES, default=TASK_NAMES)
     parser.add_argument("--over", nargs="+", choices=get_args(Transport), default=get_args(Transport))
+    parser.add_argument("--arm", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     parser.add_argument("--out", type=Path, default=Path("results/sasp-delays"))
     parser.add_argument("--small-form", type=Path, metavar="FOLDER", help="write each arm's there as one file")
@@ -82,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for task in options.task:
                 for transport in options.over:
                     folder = options.out / f"{task}-{transport}"
-                    asked = request(task, transport, options.ratio)
+                    asked = request(task, transport, options.ratio, options.arm)
                     new = record(asked, options.datapath, folder)
                     if options.small_form is not None:
                         keep(asked, folder, options.small_form / folder.name)
