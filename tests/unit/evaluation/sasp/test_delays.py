@@ -14,6 +14,7 @@ from evaluation.sasp.study.recorded import recording_of
 from evaluation.sasp.testbed import lab
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, SaspResult
 from sasp.core.scheme import parse
+from sasp.training.partial import MEASURED, TRIED, WARM_UP
 from topologies.errors import LabError
 from topologies.lab.results import save
 
@@ -61,8 +62,15 @@ def test_each_arm_is_recorded_over_all_that_it_goes_over() -> None:
     for training in asked.trainings:
         assert training.target is None
         assert parse(training.scheme).together
-    # The choice of late layers is made before what stands for a job begins.
-    assert delays.ITERATIONS // 4 > 20
+        assert training.iterations == (delays.CHOOSING_ITERATIONS if training.ways.partial else delays.ITERATIONS)
+    # The choice of late layers is over before what stands for a job begins: all are late, the guess, and halves of 15.
+    assert delays.CHOOSING_ITERATIONS // 4 >= WARM_UP + MEASURED + (2 + 4) * (WARM_UP + TRIED)
+
+
+def test_arms_may_be_named(testbed: Lab, tmp_path: Path) -> None:
+    assert delays.main(["--task", "cnn", "--arm", "partial", "partial, local", "--out", str(tmp_path)]) == 0
+    recorded = [[training.name for training in one.trainings] for one in testbed.asked]
+    assert recorded == [["partial"], ["partial", "partial-local"]]
 
 
 def test_what_is_recorded_is_not_recorded_again(
