@@ -101,11 +101,18 @@ def show(rows: Sequence[report.Row], arms: Sequence[str]) -> None:
 def document(options: argparse.Namespace) -> dict[str, Any]:
     """What the claim takes, from the record alone. Raises OSError, ValueError, TimeIsUpError."""
     studies = _studies(options, -math.inf)
-    tuned = [row for study in studies for row in study.rows(options.arm, compare=False)]
+    transports: tuple[Transport, ...] = get_args(Transport)
+    tuned_over = {
+        transport: [
+            row for study in studies for row in study.rows(options.arm, compare=False, timed_over=transport)
+        ]
+        for transport in transports
+    }
+    tuned = tuned_over[options.over]
     compared = [row for study in studies for arm in options.arm for row in _known(study, arm)]
     return {
         "workers": plan.WORKERS,
-        "defaults": {transport: chosen.default_of(tuned, transport) for transport in get_args(Transport)},
+        "defaults": {transport: chosen.default_of(rows, transport) for transport, rows in tuned_over.items()},
         "tasks": {
             study.setting.task: {
                 "optimizer": study.setting.optimizer,

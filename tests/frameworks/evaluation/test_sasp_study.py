@@ -282,13 +282,14 @@ def test_the_claims_rates_come_from_finished_records_alone(
     assert study.main() == 2
     assert "recorded/cnn-server/bsp+overlap" in capsys.readouterr().err
     for name in TASKS:
-        for arm in ARMS.values():
-            folder = tmp_path / "recorded" / f"{name}-{arm.transports[0]}" / arm.folder
+        for arm, transport in ((arm, transport) for arm in ARMS.values() for transport in arm.transports):
+            folder = tmp_path / "recorded" / f"{name}-{transport}" / arm.folder
             folder.mkdir(parents=True)
-            seconds = 0.25 if arm.name == "asp+overlap" else 2.0
-            events = tuple(Event("push", 0, 0, i, seconds * i) for i in range(1, 13))
+            seconds = {"asp+overlap": 0.25, "partial, local": 0.5, "partial": 9.0 if transport == "ranks" else 2.0}
+            events = tuple(Event("push", 0, 0, i, seconds.get(arm.name, 2.0) * i) for i in range(1, 13))
             Recording(1, "bsp", 4096, events, ()).write(folder / "delays-server.json")
     assert study.main() == 0
     found = rates.load(tmp_path / "rates.json")
     assert {of_task.best_plain for of_task in found.tasks.values()} == {"asp+overlap"}
+    assert found.defaults == {"server": "partial", "ranks": "partial, local"}
     assert found.tasks["mlp"].arms["late"].iteration_seconds == pytest.approx(2.0)
