@@ -103,9 +103,7 @@ def document(options: argparse.Namespace) -> dict[str, Any]:
     studies = _studies(options, -math.inf)
     transports: tuple[Transport, ...] = get_args(Transport)
     tuned_over = {
-        transport: [
-            row for study in studies for row in study.rows(options.arm, compare=False, timed_over=transport)
-        ]
+        transport: [row for study in studies for row in study.rows(options.arm, compare=False, timed_over=transport)]
         for transport in transports
     }
     tuned = tuned_over[options.over]

@@ -282,7 +282,7 @@ def test_the_claims_rates_come_from_finished_records_alone(
     assert study.main() == 2
     assert "recorded/cnn-server/bsp+overlap" in capsys.readouterr().err
     for name in TASKS:
-        for arm, transport in ((arm, transport) for arm in ARMS.values() for transport in arm.transports):
+        for arm, transport in ((one, over) for one in ARMS.values() for over in one.transports):
             folder = tmp_path / "recorded" / f"{name}-{transport}" / arm.folder
             folder.mkdir(parents=True)
             seconds = {"asp+overlap": 0.25, "partial, local": 0.5, "partial": 9.0 if transport == "ranks" else 2.0}
