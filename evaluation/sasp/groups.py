@@ -21,8 +21,8 @@ RATIOS = (1.0, 0.5, 2.0)
 
 ACCELERATOR_SECONDS: Mapping[TaskName, float] = {"cnn": 0.06, "transformer": 0.18, "mlp": 0.054}
 """With these, links on which communication takes as long as computing carry 50 to 77 Mbit/s, and two processors are not
-what is waited for: over a parameter server they were idle for 19 to 68 % of each arm (``cpu_idle_share``, ``python -m
-evaluation.sasp.delays --over server``, commit 455480b3)."""
+what is waited for: they were idle for 19 to 68 % of each arm over a parameter server, and for 18 to 62 % over
+all-reduce (``cpu_idle_share``, ``python -m evaluation.sasp.delays``, commits 455480b3 and e7f6eb69)."""
 
 LIMIT_SECONDS = 1800.0
 CHUNK_BYTES = 16 * 1024
