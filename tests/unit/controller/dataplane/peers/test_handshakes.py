@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import shutil
 import socket
 import ssl
@@ -87,6 +88,11 @@ def test_openflow_without_tls_is_refused(yard: TlsYard) -> None:
     assert not is_connected(yard, 3)
 
 
+def is_open(connection: socket.socket) -> bool:
+    """Returns whether the other side has not ended it."""
+    return not select.select([connection], [], [], 0)[0]
+
+
 def test_handshakes_that_hang_end_soon_and_hold_up_nobody(yard: TlsYard, peer: Connect) -> None:
     began = time.monotonic()
     silent = [socket.create_connection(("127.0.0.1", yard.openflow_port), 20, ("127.0.11.1", 0)) for _ in range(40)]
@@ -94,18 +100,17 @@ def test_handshakes_that_hang_end_soon_and_hold_up_nobody(yard: TlsYard, peer: C
         each.sendall(b"\x16\x03\x01\x02\x00\x01")
     peer(4)
     wait_until(lambda: is_connected(yard, 4))
-    assert time.monotonic() - began < 4, "nobody waits for those that hang"
+    assert is_open(silent[-1]), "nobody waits for those that hang"
     for each in silent:
         with contextlib.suppress(ConnectionResetError):
             assert each.recv(1) == b""
         each.close()
-    assert 4 < time.monotonic() - began < 9
+    assert time.monotonic() - began > 4
     said = "127.0.11.1 may not connect as a switch: it has not completed the TLS handshake within 5 s"
     assert yard.log().count(said) == 1
 
 
 def test_a_flood_of_handshakes_ends_the_oldest_ones(yard: TlsYard, peer: Connect) -> None:
-    began = time.monotonic()
     with contextlib.ExitStack() as stack:
         opened = [
             stack.enter_context(socket.create_connection(("127.0.0.1", yard.openflow_port), 20, ("127.0.11.2", 0)))
@@ -114,10 +119,7 @@ def test_a_flood_of_handshakes_ends_the_oldest_ones(yard: TlsYard, peer: Connect
         for each in opened[:30]:
             with contextlib.suppress(ConnectionResetError):
                 assert each.recv(1) == b""
-        assert time.monotonic() - began < 4, "they end before their time"
-        opened[-1].setblocking(False)
-        with pytest.raises(BlockingIOError):
-            opened[-1].recv(1)
+        assert is_open(opened[-1]), "they end before their time"
         peer(5)
         wait_until(lambda: is_connected(yard, 5))
     assert "127.0.11.2 may not connect as a switch: too many TLS handshakes are pending" in yard.log()
