@@ -88,11 +88,11 @@ def join(
 
     ``scheme``: bsp, ssp:S or asp, each with ``+overlap`` or ``+sasp`` (of bsp and asp also ``+sasp:S``), as the server
     was started with. The optimiser's kind and options are the server's from worker 0 on; learning rates may change from
-    iteration to iteration. For ``partial``, ``prediction`` ("momentum"), ``delay_compensation`` and ``rates`` see
-    ``wrap``. ``patience``: seconds to wait for the server. Raises SaspError.
+    iteration to iteration. For ``partial``, ``prediction``, ``delay_compensation`` and ``rates`` see ``wrap``.
+    ``patience``: seconds to wait for the server. Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
-    from sasp.training.worker import JoinOptions  # noqa: PLC0415 (as above)
+    from sasp.training.transports.worker import JoinOptions  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
     late = StalenessOptions(prediction, delay_compensation, rates)

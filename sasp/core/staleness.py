@@ -59,10 +59,6 @@ class StalenessOptions:
 
     def check_server(self) -> None:
         """Raises SaspError for what a worker of a parameter server cannot do."""
-        if self.prediction == "local":
-            raise SaspError(
-                "prediction='local' needs the optimiser's state, which the parameter server has; use 'momentum'"
-            )
         if self.corrects and self.prediction != "none":
             raise SaspError(
                 "a parameter server does not know the parameters that a worker predicts, so delay_compensation and "

@@ -21,7 +21,7 @@ from sasp.core.errors import SaspError
 from sasp.core.scheme import Sending
 from sasp.training.layers import Layer, in_forward_order
 from sasp.training.partial import PartialStaleness
-from sasp.training.transport import GradientTransport
+from sasp.training.transports.transport import GradientTransport
 from sasp.training.updates import Updates
 
 

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from sasp.core.staleness import PLAIN, StalenessOptions
 from sasp.lateness.correction import Correction
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 
 class _Version(NamedTuple):
@@ -114,12 +114,12 @@ class LayerSteps:
         if not self._watches(layer, piece.iteration):
             # An older update would be none of now, once the layer is late again.
             state.last = None
-            self._take_step(layer, piece.values, piece.iteration)
+            self.take_step(layer, piece.values, piece.iteration)
             return
         before = layer.flat_parameters()
         delay, then = self._then(layer, state, piece.iteration, before)
         state.correction.compensate(piece.values[: layer.elements], before, then)
-        self._take_step(layer, piece.values, piece.iteration, state.correction.rate_divisor(delay))
+        self.take_step(layer, piece.values, piece.iteration, state.correction.rate_divisor(delay))
         after = layer.flat_parameters()
         if (scaled := state.correction.scaled(before, after, then)) is not None:
             layer.set_parameters(0, scaled)
@@ -162,7 +162,8 @@ class LayerSteps:
             return version.parameters
         return version.parameters.add(version.update, alpha=self._times(version.rate, lacks))
 
-    def _take_step(self, layer: Layer, flat: torch.Tensor, iteration: int, rate_divisor: int = 1) -> None:
+    def take_step(self, layer: Layer, flat: torch.Tensor, iteration: int, rate_divisor: int = 1) -> None:
+        """Take the step of the gradients ``flat``, with the options of their iteration."""
         layer.set_gradients(flat)
         with self._only(layer, iteration, rate_divisor):
             self._step()
@@ -174,7 +175,7 @@ class LayerSteps:
         with self._kept_state(layer):
             for iteration in pending:
                 if (flat := state.own.get(iteration)) is not None:
-                    self._take_step(layer, flat, iteration)
+                    self.take_step(layer, flat, iteration)
 
     @contextmanager
     def _kept_state(self, layer: Layer) -> Iterator[None]:
@@ -230,12 +231,12 @@ class HalfSteps(LayerSteps):
         self._put_back(layer, state)
         key = _key(layer)
         if piece.iteration % 2 == 0:
-            self._take_step(layer, piece.values.add_(self._first.pop(key)).div_(2), piece.iteration)
+            self.take_step(layer, piece.values.add_(self._first.pop(key)).div_(2), piece.iteration)
             return
         self._first[key] = piece.values.clone()
         state.true = layer.flat_parameters()
         with self._kept_state(layer):
-            self._take_step(layer, piece.values, piece.iteration)
+            self.take_step(layer, piece.values, piece.iteration)
 
 
 def _key(layer: Layer) -> int:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import torch
 
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 
 @dataclass(slots=True)
-class _Late:
+class LateLayer:
     """What is kept of one layer. ``true``: its parameters, flat; ``update``: their last change an iteration;
     ``versions``: by the first element of a chunk the iteration that it is of, and its length."""
 
@@ -27,13 +27,16 @@ class _Late:
 
 
 class ServerContents:
-    """Puts what comes from the server into the layers; ``predicts``: for computing they are ahead of it."""
+    """Puts what comes from the server into the layers; ``predicts``: for computing they are ahead of it.
+
+    What a layer is ahead by is its last change; a subclass may know better.
+    """
 
     def __init__(self, learning_rate: Callable[[], float], *, predicts: bool) -> None:
         self._learning_rate = learning_rate
         self._predicts = predicts
         self._rates: dict[int, float] = {}
-        self._layers: dict[int, _Late] = {}
+        self._layers: dict[int, LateLayer] = {}
 
     def note(self, iteration: int, leads: Sequence[tuple[Layer, int]] = ()) -> None:
         """Keep the learning rate of ``iteration``."""
@@ -46,7 +49,7 @@ class ServerContents:
             del self._rates[iteration]
 
     def own(self, layer: Layer, iteration: int, flat: torch.Tensor) -> None:
-        """The server has the optimiser, so own gradients are of no use here."""
+        """The server has the optimiser, so own gradients are of no use to repeat a change."""
 
     def absorb(self, layer: Layer, pieces: Sequence[Piece]) -> None:
         """Copy what has come in."""
@@ -69,23 +72,28 @@ class ServerContents:
             return
         late, ahead = self._of(layer), None
         for start, (version, length) in late.versions.items():
-            lacks, at = range(version + 1, pending.stop), slice(start, start + length)
-            if lacks:
+            at = slice(start, start + length)
+            if (change := self._change(layer, late, at, range(version + 1, pending.stop))) is not None:
                 ahead = late.true.clone() if ahead is None else ahead
-                ahead[at].add_(late.update[at], alpha=self._times(version, lacks))
+                ahead[at].add_(change)
         if ahead is not None:
             layer.set_parameters(0, ahead)
 
-    def _of(self, layer: Layer) -> _Late:
+    def _change(self, layer: Layer, late: LateLayer, at: slice, lacks: range) -> torch.Tensor | None:
+        """What the elements ``at`` will change by in the iterations that they lack; None: nothing is known."""
+        del layer
+        return late.update[at] * self._times(lacks) if lacks else None
+
+    def _of(self, layer: Layer) -> LateLayer:
         key = id(layer.parameters[0])
         if key not in self._layers:
             true = layer.flat_parameters()
-            self._layers[key] = _Late(true, torch.zeros_like(true))
+            self._layers[key] = LateLayer(true, torch.zeros_like(true))
         return self._layers[key]
 
-    def _times(self, version: int, lacks: range) -> float:
-        """How many of the change that led to ``version`` the changes of the iterations ``lacks`` are."""
-        rate = self._rates.get(version, 0.0)
+    def _times(self, lacks: range) -> float:
+        """How many of the change of the iteration before ``lacks`` the changes of these are."""
+        rate = self._rates.get(lacks.start - 1, 0.0)
         if rate == 0:
             return len(lacks)
         return sum(self._rates[iteration] for iteration in lacks) / rate

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 
 class Updates(Protocol):

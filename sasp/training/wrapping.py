@@ -14,16 +14,17 @@ from sasp.core.errors import SaspError
 from sasp.core.staleness import PLAIN
 from sasp.exchange import rules
 from sasp.training.advice import advice
-from sasp.training.allreduce import AllReduce
+from sasp.training.transports.allreduce import AllReduce
 from sasp.training.hooks import Decoupled
 from sasp.training.layer_steps import HalfSteps, LayerSteps
 from sasp.training.layers import Layer, find_layers
 from sasp.training.optimizer import DecoupledOptimizer, learning_rate, trained_by
 from sasp.training.options import AllReduceOptions
+from sasp.training.own_steps import OwnStepsContents
 from sasp.training.refusals import refuse
 from sasp.training.server_contents import ServerContents
-from sasp.training.transport import GradientTransport
-from sasp.training.worker import Greeting, JoinOptions, ServerLink
+from sasp.training.transports.transport import GradientTransport
+from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
 
 log = logging.getLogger("sasp")
 
@@ -113,13 +114,22 @@ def decoupled_over_server(
         model,
         layers,
         link,
-        ServerContents(lambda: learning_rate(optimizer), predicts=who.late.prediction == "momentum"),
+        _contents(optimizer, who),
         lead=who.scheme.lead,
         sending=who.scheme.sending,
         learning_rate=lambda: learning_rate(optimizer),
         partial=who.partial,
     )
     return DecoupledOptimizer(optimizer, decoupled)
+
+
+def _contents(optimizer: Optimizer, who: JoinOptions) -> ServerContents:
+    def rate() -> float:
+        return learning_rate(optimizer)
+
+    if who.late.prediction == "local" and who.scheme.lead:
+        return OwnStepsContents(optimizer, rate, who.scheme.lead)
+    return ServerContents(rate, predicts=who.late.prediction == "momentum")
 
 
 def _check_partial(partial: bool, lead: int) -> None:

@@ -10,7 +10,7 @@ from evaluation.sasp.emulation.events import Lateness
 from sasp.core.errors import SaspError
 from sasp.core.in_flight import InFlight
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 
 class Averages:
@@ -38,7 +38,7 @@ class Averages:
 
 
 class RankTransport:
-    """The transport of one rank: see ``sasp.training.transport.GradientTransport``."""
+    """The transport of one rank: see ``sasp.training.transports.transport.GradientTransport``."""
 
     def __init__(self, rank: int, averages: Averages, lateness: Lateness) -> None:
         self.divisor = averages.ranks

@@ -15,7 +15,7 @@ from sasp.core.scheme import Scheme
 from sasp.exchange.frames import Frame
 from sasp.server.store import Store
 from sasp.training.layers import Layer
-from sasp.training.transport import GradientTransport, Piece
+from sasp.training.transports.transport import GradientTransport, Piece
 
 
 class RecordingStore(Store):

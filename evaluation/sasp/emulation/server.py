@@ -19,8 +19,8 @@ from sasp.exchange.frames import MAX_LATE, Frame, Kind
 from sasp.exchange.peers import Hello
 from sasp.server.store import Store
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
-from sasp.training.worker import JoinOptions, as_bytes
+from sasp.training.transports.transport import Piece
+from sasp.training.transports.worker import JoinOptions, as_bytes
 
 
 class Job:
@@ -64,7 +64,7 @@ class Job:
 
 
 class WorkerTransport:
-    """The transport of one worker: see ``sasp.training.transport.GradientTransport``."""
+    """The transport of one worker: see ``sasp.training.transports.transport.GradientTransport``."""
 
     def __init__(self, rank: int, job: Job, lateness: Lateness) -> None:
         self.divisor = 1

@@ -33,10 +33,10 @@ class Arm:
     @property
     def transports(self) -> tuple[Transport, ...]:
         """Those that the arm can go over."""
-        # Where a server makes the steps a worker has no state to look ahead with, and a prediction is not known there.
+        # A server that makes the steps does not know what a worker predicts.
         corrects = self.late.rates != "plain" or any(self.strengths)
-        own = self.halves or self.late.prediction == "local" or (corrects and self.late.prediction != "none")
-        server: tuple[Transport, ...] = () if own else ("server",)
+        only_ranks = self.halves or (corrects and self.late.prediction != "none")
+        server: tuple[Transport, ...] = () if only_ranks else ("server",)
         return (*server, "ranks") if self.scheme.together else server
 
     @property

@@ -21,7 +21,7 @@ from sasp.exchange import rules
 from sasp.server.server import Server, listen
 from sasp.training.layers import find_layers
 from sasp.training.optimizer import DecoupledOptimizer
-from sasp.training.worker import Greeting, JoinOptions, ServerLink
+from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
 from sasp.training.wrapping import decoupled_over_server
 
 WORKERS, ITERATIONS = 3, 15

@@ -175,10 +175,12 @@ def mean_square(model: nn.Module) -> float:
     "options",
     [
         {"prediction": "momentum"},
+        {"prediction": "local"},
         {"delay_compensation": 2.0},
         {"rates": "gap"},
         {"rates": "staleness"},
         {"partial": True},
+        {"partial": True, "prediction": "local"},
     ],
     ids=str,
 )
@@ -193,7 +195,6 @@ def test_a_servers_worker_trains_with_late_gradients(scheme: str, options: dict[
 
 def test_what_a_server_cannot_do_is_refused() -> None:
     for options, why in (
-        ({"prediction": "local"}, "needs the optimiser's state"),
         ({"prediction": "momentum", "rates": "gap"}, "go only with prediction='none'"),
         ({"partial": True}, "needs a staleness of 1 or more"),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sasp.core.chunks import Layout
-from sasp.training.fused import GradientChunk, fuse
+from sasp.training.transports.fused import GradientChunk, fuse
 
 LAYOUT = Layout([5, 3, 4], 2)
 

@@ -16,8 +16,9 @@ from sasp.server.late_chunks import LateChunk, LateGradients, SentContents, Toge
 from sasp.training.advice import advice
 from sasp.training.layer_steps import HalfSteps, LayerSteps
 from sasp.training.layers import Layer, find_layers
+from sasp.training.own_steps import OwnStepsContents
 from sasp.training.server_contents import ServerContents
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 
 class One(nn.Module):
@@ -229,6 +230,47 @@ def test_a_worker_of_a_server_repeats_the_last_change_of_each_chunk() -> None:
     assert layer.flat_parameters().tolist() == [0.5, 0.5]
     server.look_ahead(layer, range(3, 5))
     assert layer.flat_parameters().tolist() == pytest.approx([0.5 - 0.25 * 3, 0.5])
+
+
+def test_a_worker_of_a_server_is_ahead_by_its_own_steps_in_flight() -> None:
+    model = nn.Linear(1, 2, bias=False)
+    (layer,) = find_layers(model, model.parameters())
+    layer.set_parameters(0, contents(1.0, 1.0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    server = OwnStepsContents(optimizer, lambda: optimizer.param_groups[0]["lr"], 2)
+
+    def compute(iteration: int, *gradients: float) -> None:
+        """An iteration's backward pass, and its end."""
+        server.own(layer, iteration, contents(*gradients, 1.0))
+        server.note(iteration, [(layer, 2)])
+
+    compute(1, 1.0, 2.0)
+    server.look_ahead(layer, range(1, 2))
+    assert layer.flat_parameters().tolist() == [1.0, 1.0], "nothing of it has come yet"
+    server.absorb(layer, [Piece(1, 0, contents(0.8)), Piece(1, 1, contents(0.7))])
+    server.look_ahead(layer, range(2, 2))
+    assert layer.flat_parameters().tolist() == pytest.approx([0.8, 0.7]), "nothing is in flight"
+    optimizer.param_groups[0]["lr"] = 0.2
+    compute(2, 1.0, 1.0)
+    optimizer.param_groups[0]["lr"] = 0.0
+    server.look_ahead(layer, range(2, 3))
+    # The rate is that of the iteration; v = 0.5 * own gradients of the first iteration + those of the second.
+    two = contents(0.2 * 1.5, 0.2 * 2.0)
+    assert layer.flat_parameters().tolist() == pytest.approx((contents(0.8, 0.7) - two).tolist())
+    server.absorb(layer, [Piece(2, 1, contents(0.25))])
+    assert layer.flat_parameters().tolist() == pytest.approx([0.8, 0.25]), "the answer is what counts"
+    optimizer.param_groups[0]["lr"] = 0.1
+    compute(3, 2.0, 4.0)
+    server.look_ahead(layer, range(2, 4))
+    three = contents(0.1 * (0.75 + 2.0), 0.1 * (1.0 + 4.0))
+    expected = contents(0.8 - float(two[0]), 0.25) - three
+    assert layer.flat_parameters().tolist() == pytest.approx(expected.tolist()), "each chunk by what it lacks"
+    assert not optimizer.state, "the worker's optimiser itself has taken no step"
+    # A layer that is not late computes with what has come.
+    server.own(layer, 4, contents(9.0, 9.0, 1.0))
+    server.note(4, [(layer, 0)])
+    server.absorb(layer, [Piece(4, 0, contents(0.5, 0.125))])
+    assert layer.flat_parameters().tolist() == [0.5, 0.125]
 
 
 def chunk(late: StalenessOptions) -> LateChunk:

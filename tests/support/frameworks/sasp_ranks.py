@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import sasp
 from sasp.training import partial
-from sasp.training.allreduce import AllReduce
+from sasp.training.transports.allreduce import AllReduce
 from sasp.training.layers import find_layers
 from sasp.training.options import AllReduceOptions
 

@@ -47,7 +47,7 @@ def test_an_arm_goes_over_what_it_can_be_asked_for_there() -> None:
             elif transport == "server" and not arm.halves:
                 with pytest.raises(SaspError):
                     check()
-    assert ARMS["halves"].transports == ARMS["late, local"].transports == ("ranks",)
+    assert ARMS["halves"].transports == ARMS["late, momentum, gap"].transports == ("ranks",)
     assert ARMS["asp+overlap"].transports == ("server",)
     assert len({arm.folder for arm in ARMS.values()}) == len(ARMS)
     assert ARMS["partial, momentum"].folder == "partial-momentum"

@@ -36,7 +36,7 @@ from sasp.exchange.frames import (
 )
 from sasp.exchange.peers import read_order, read_welcome
 from sasp.training.layers import Layer
-from sasp.training.transport import Piece
+from sasp.training.transports.transport import Piece
 
 RETRY_SECONDS = 0.1
 _CLOSE_SECONDS = 10.0
