@@ -73,6 +73,7 @@ class OwnStepsContents(ServerContents):
         super().absorb(layer, pieces)
 
     def _change(self, layer: Layer, late: LateLayer, at: slice, lacks: range) -> torch.Tensor | None:
+        del late  # its last change is of no use here
         self._take_steps(layer)
         changes = self._of_own(layer).changes
         known = [changes[iteration][at] for iteration in lacks if iteration in changes]

@@ -14,7 +14,6 @@ from sasp.core.errors import SaspError
 from sasp.core.staleness import PLAIN
 from sasp.exchange import rules
 from sasp.training.advice import advice
-from sasp.training.transports.allreduce import AllReduce
 from sasp.training.hooks import Decoupled
 from sasp.training.layer_steps import HalfSteps, LayerSteps
 from sasp.training.layers import Layer, find_layers
@@ -23,6 +22,7 @@ from sasp.training.options import AllReduceOptions
 from sasp.training.own_steps import OwnStepsContents
 from sasp.training.refusals import refuse
 from sasp.training.server_contents import ServerContents
+from sasp.training.transports.allreduce import AllReduce
 from sasp.training.transports.transport import GradientTransport
 from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
 

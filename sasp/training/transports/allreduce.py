@@ -25,9 +25,9 @@ from sasp.core.agreement import Agreement
 from sasp.core.chunks import Layout
 from sasp.core.errors import SaspError
 from sasp.core.in_flight import InFlight
-from sasp.training.transports.fused import Fused, fuse
 from sasp.training.layers import Layer
 from sasp.training.options import AllReduceOptions
+from sasp.training.transports.fused import Fused, fuse
 from sasp.training.transports.transport import Piece
 
 CHUNKS_A_ROUND = 2

@@ -20,9 +20,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import sasp
 from sasp.training import partial
-from sasp.training.transports.allreduce import AllReduce
 from sasp.training.layers import find_layers
 from sasp.training.options import AllReduceOptions
+from sasp.training.transports.allreduce import AllReduce
 
 ITERATIONS = 12
 BATCH = 6
