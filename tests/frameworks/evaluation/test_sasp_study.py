@@ -179,7 +179,9 @@ def test_a_recording_over_all_reduce_is_not_taken_for_steps_of_each_worker(tmp_p
         training.train(run, Goal(10))
 
 
-@pytest.mark.parametrize(("arm", "why"), [("halves", "goes over all-reduce"), ("late, local", "use 'momentum'")])
+@pytest.mark.parametrize(
+    ("arm", "why"), [("halves", "goes over all-reduce"), ("late, momentum, gap", "go only with prediction='none'")]
+)
 def test_a_recording_over_a_server_is_not_taken_for_ways_that_it_does_not_have(
     arm: str, why: str, tmp_path: Path
 ) -> None:
@@ -285,7 +287,7 @@ def test_the_claims_rates_come_from_finished_records_alone(
         for arm, transport in ((one, over) for one in ARMS.values() for over in one.transports):
             folder = tmp_path / "recorded" / f"{name}-{transport}" / arm.folder
             folder.mkdir(parents=True)
-            seconds = {"asp+overlap": 0.25, "partial, local": 0.5, "partial": 9.0 if transport == "ranks" else 2.0}
+            seconds = {"asp+overlap": 0.25, "partial, local" if transport == "ranks" else "partial": 0.5}
             events = tuple(Event("push", 0, 0, i, seconds.get(arm.name, 2.0) * i) for i in range(1, 13))
             Recording(1, "bsp", 4096, events, ()).write(folder / "delays-server.json")
     assert study.main() == 0

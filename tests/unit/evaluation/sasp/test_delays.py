@@ -68,9 +68,9 @@ def test_each_arm_is_recorded_over_all_that_it_goes_over() -> None:
 
 
 def test_arms_may_be_named(testbed: Lab, tmp_path: Path) -> None:
-    assert delays.main(["--task", "cnn", "--arm", "partial", "partial, local", "--out", str(tmp_path)]) == 0
+    assert delays.main(["--task", "cnn", "--arm", "partial", "late, momentum, gap", "--out", str(tmp_path)]) == 0
     recorded = [[training.name for training in one.trainings] for one in testbed.asked]
-    assert recorded == [["partial"], ["partial", "partial-local"]]
+    assert recorded == [["partial"], ["partial", "late-momentum-gap"]]
 
 
 def test_what_is_recorded_is_not_recorded_again(
