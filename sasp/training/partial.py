@@ -67,17 +67,17 @@ class PartialStaleness:
             self.stopwatch.begin(now)
             self._meeting.in_flight.look(now)
         if place == self._end_at and self.stopwatch.iterations == self._end_at - self._begin_at:
-            leads, is_over = self._guess(now) if self._search is None else self._try(self._search)
+            leads = self._guess(now) if self._search is None else self._try(self._search)
             self.stopwatch.stop()
-            if is_over:
+            if self._search is None or self._search.is_over:
                 log.info("%s", said(leads, self._waited))
             else:
                 self._begin_at, self._end_at = place + WARM_UP, place + WARM_UP + TRIED
             return leads
         return None
 
-    def _guess(self, now: float) -> tuple[tuple[int, ...], bool]:
-        """The leads to go on with, and whether these are for good."""
+    def _guess(self, now: float) -> tuple[int, ...]:
+        """Return what to try first, with the search for what follows; or that nothing is late, without a search."""
         carried = self._meeting.in_flight.look(now)
         measured = self.stopwatch.measured()
         # The slowest worker's times, but the shortest in flight: that of others holds their waiting for the slowest.
@@ -90,15 +90,15 @@ class PartialStaleness:
             guess = choose_leads(explained(times, nothing_late, iteration), self._most)
         guess = tuple(self._meeting.first_ones(guess))
         if guess == nothing_late:
-            return guess, True
+            return guess
         self._search = LeadSearch(guess, iteration)
-        return self._search.leads, False
+        return self._search.leads
 
-    def _try(self, search: LeadSearch) -> tuple[tuple[int, ...], bool]:
-        """Likewise."""
+    def _try(self, search: LeadSearch) -> tuple[int, ...]:
+        """Tell the search how long an iteration takes now; return what to try next, or the choice."""
         [seconds] = self._meeting.largest([self.stopwatch.pace(self._most + 1)])
         search.note(seconds)
-        return search.leads, search.is_over
+        return search.leads
 
     def _times(self, agreed: Sequence[float], carried: int) -> tuple[Times, float]:
         count = len(self._sizes)
