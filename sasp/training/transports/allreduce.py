@@ -2,9 +2,9 @@
 
 The thread has two process groups of its own: one for the rounds in which ranks agree on the next chunks (see
 ``agreement``), one for the chunks. In a round the first rank gathers what the others have ready and tells them what all
-have: among n ranks 2 (n - 1) messages, where a ring takes 2 n (n - 1). They wait behind chunks that are on their way, so
-a round takes about as long as a chunk. So each round is for two chunks, or as many small ones as have their size, all
-in one collective, and goes on while those of the last two rounds are on their way. A more urgent chunk waits for no
+have: 2 (n - 1) messages among n ranks, where a ring takes 2 n (n - 1). These wait behind chunks that are on their way,
+so a round takes about as long as a chunk. So each round is for two chunks, or as many small ones as have their size,
+all in one collective, and goes on while those of the last two rounds are on their way. A more urgent chunk waits for no
 more than these.
 """
 
