@@ -13,8 +13,10 @@ import numpy
 import optuna
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.integrations.optuna import follow, stage_of
 from tests.support.frameworks.running_agent import Yard
+from tests.support.own_resources import open_below, threads_named
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -210,9 +212,7 @@ def test_a_thousand_trials_leave_no_threads_and_no_descriptors_behind(tmp_path: 
         trial.report(0.5, 1)
         return 0.5
 
-    study.optimize(follow(study, objective, directory=tmp_path), n_trials=5)
-    before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+    earlier = set(threads_named("trainyard progress"))
     study.optimize(follow(study, objective, directory=tmp_path), n_trials=200)
-    after = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
-    assert after[0] <= before[0] + 1
-    assert after[1] <= before[1] + 2
+    wait_until(lambda: not set(threads_named("trainyard progress")) - earlier)
+    assert not open_below(tmp_path)

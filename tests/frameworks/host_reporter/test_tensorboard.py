@@ -20,10 +20,7 @@ from host_reporter.readers.event_files.tensorboard import MAX_RECORD_BYTES, Reco
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.parse import Event, Point
 from tests.support.frameworks.running_agent import Yard
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+from tests.support.own_resources import open_below
 
 
 def read(source: EventSource) -> list[Event]:
@@ -114,11 +111,10 @@ def test_many_files_are_read_and_few_are_kept_open(tmp_path: Path) -> None:
     for number in range(20):
         write(tmp_path, 1, begin=number, filename_suffix=f".{number:02}")
     source = EventSource(tmp_path, "loss")
-    before = open_files()
     assert sorted(steps(read(source))) == list(range(20))
-    assert open_files() - before <= tensorboard_source.MAX_OPEN
+    assert len(open_below(tmp_path)) <= tensorboard_source.MAX_OPEN
     source.close()
-    assert open_files() == before
+    assert not open_below(tmp_path)
 
 
 def test_half_a_record_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -12,10 +12,7 @@ from evaluation.bench.support.waiting import wait_until
 from host_reporter import ProgressFile
 from host_reporter.integrations.meter import Meter
 from host_reporter.integrations.trial_files import TrialFiles
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+from tests.support.own_resources import open_below, threads_named
 
 
 def test_trial_files_come_go_and_are_tidied_up(tmp_path: Path) -> None:
@@ -45,7 +42,7 @@ def test_a_study_without_a_name_tells_nothing(
 
 
 def test_a_thread_and_a_descriptor_are_given_back_at_the_end(tmp_path: Path) -> None:
-    before = threading.active_count(), open_files()
+    earlier = set(threads_named("trainyard progress"))
     files = [ProgressFile(f"j{number}", tmp_path) for number in range(20)]
     for _ in range(3):
         for file in files:
@@ -53,8 +50,8 @@ def test_a_thread_and_a_descriptor_are_given_back_at_the_end(tmp_path: Path) -> 
             file.end()
             file.report(iteration=2)
             file.end()
-    wait_until(lambda: threading.active_count() <= before[0])
-    assert open_files() <= before[1]
+    wait_until(lambda: not set(threads_named("trainyard progress")) - earlier)
+    assert not open_below(tmp_path)
     for file in files:
         assert file.dropped == 0
         assert len(Path(file.path).read_text().splitlines()) == 12

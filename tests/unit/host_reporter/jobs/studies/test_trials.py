@@ -22,10 +22,7 @@ from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.jobs.studies import study, trials
 from host_reporter.notices import Notices
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+from tests.support.own_resources import open_below
 
 
 class Recorder:
@@ -173,13 +170,12 @@ def test_ended_trials_cost_no_descriptors(world: World) -> None:
     world.file("study", trials={})
     world.start()
     wait_until(lambda: world.follower._trials.folders)
-    before = open_files()
     for number in range(30):
         trial = world.trial(f"study.t{number}")
         trial.report(iteration=1)
         trial.end()
     wait_until(lambda: sum(call[0] == "end" for call in world.receiver.calls) == 30 or not world.receiver.running)
-    wait_until(lambda: open_files() <= before + 2)
+    wait_until(lambda: not open_below(world.progress.parent))
 
 
 def test_when_the_studys_file_goes_so_do_its_trials(world: World) -> None:
