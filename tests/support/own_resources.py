@@ -5,21 +5,19 @@ Counts of the whole process would hold what earlier tests in it left to the garb
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
 
-def open_below(folder: Path) -> list[str]:
+def open_below(folder: Path) -> list[Path]:
     """Paths below a folder of which this process has a descriptor, one for each descriptor."""
-    below = f"{folder.resolve()}/"
-    paths = []
-    for descriptor in os.listdir("/proc/self/fd"):
+    paths: list[Path] = []
+    for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            path = descriptor.readlink()
         except FileNotFoundError:  # closed since it was listed
             continue
-        if path.startswith(below):
+        if path.is_relative_to(folder.resolve()):
             paths.append(path)
     return sorted(paths)
 
