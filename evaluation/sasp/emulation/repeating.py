@@ -7,28 +7,40 @@ waits there, by the server's own rules.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import count
 from statistics import fmean
+from sys import maxsize
 
 from evaluation.sasp.emulation.events import Event, Used
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, Versions
 
 
-def repeated_use(used: Iterable[Used], first: int, last: int, iterations: int) -> Iterator[Used]:
-    """What workers compute with in ``iterations`` iterations, those from ``first`` to before ``last`` again and again.
+class RepeatedLateness:
+    """Chunks are as late as they were in the iterations from ``first`` to before ``last``, which repeat for ever."""
 
-    How much they lack is what they lacked.
-    """
-    length = last - first
-    for one in used:
-        if one.iteration < last:
-            yield one
-        if first <= one.iteration < last:
-            for later in range(length, iterations - one.iteration + 1, length):
-                yield one._replace(iteration=one.iteration + later, version=one.version + later)
+    def __init__(self, used: Iterable[Used], first: int, last: int) -> None:
+        self._first, self._last = first, last
+        self._versions: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        for one in sorted(one for one in used if one.iteration < last):
+            self._versions.setdefault((one.worker, one.layer, one.start), []).append((one.iteration, one.version))
+
+    def newest(self, worker: int, iteration: int, layer: int, start: int) -> int:
+        """The version that the chunk has got by this iteration."""
+        versions, length, before = self._versions.get((worker, layer, start), []), self._last - self._first, 0
+        if iteration >= self._last:
+            before, inside = divmod(iteration - self._first, length)
+            iteration = self._first + inside
+        place = bisect_right(versions, (iteration, maxsize))
+        if before and (not place or versions[place - 1][0] < self._first):
+            # Nothing has come yet in this repetition, so the last of the one before it counts.
+            place, before = len(versions), before - 1
+        version = versions[place - 1] if place else (0, 0)
+        return version[1] + (before * length if version[0] >= self._first else 0)
 
 
 def repeated_events(
@@ -42,15 +54,43 @@ def repeated_events(
     periods = [_begin(events, worker, last) - _begin(events, worker, first) for worker in range(workers)]
     if scheme.bound is not None:
         periods = [fmean(periods)] * workers
-    length, coming = last - first, list[tuple[float, int, Event]]()
-    for place, event in enumerate(events):
-        repetitions = range((iterations - event.iteration) // length + 1) if event.iteration >= first else range(1)
-        for number in repetitions if event.iteration < last else ():
-            later = event._replace(
-                iteration=event.iteration + number * length, at=event.at + number * periods[event.worker]
-            )
-            heappush(coming, (later.at, place, later))
-    return _allowed((heappop(coming)[2] for _ in range(len(coming))), scheme, workers, _chunks(events))
+    coming = _in_time(events, periods, first=first, last=last, iterations=iterations)
+    return _allowed(coming, _Rules(scheme, workers, _chunks(events), _answers(events, first, last)))
+
+
+def _in_time(
+    events: Sequence[Event], periods: Sequence[float], *, first: int, last: int, iterations: int
+) -> Iterator[Event]:
+    """The events and their repetitions, one after the other; ``periods``: seconds of a repetition, by worker."""
+    length = last - first
+    end = min(last, max(first, iterations + 1))
+    coming = [(event.at, place, 0) for place, event in enumerate(events) if event.iteration < end]
+    heapify(coming)
+    while coming:
+        at, place, number = coming[0]
+        kind, worker, chunk, begun, begun_at = events[place]
+        yield Event(kind, worker, chunk, begun + number * length, at)
+        number += 1
+        if begun >= first and begun + number * length <= iterations:
+            heapreplace(coming, (begun_at + number * periods[worker], place, number))
+        else:
+            heappop(coming)
+
+
+def _answers(events: Iterable[Event], first: int, last: int) -> Mapping[tuple[int, int], Iterator[int]]:
+    """The iterations of which each worker gets each chunk; of others the server has sent a newer one instead."""
+    answered: dict[tuple[int, int], list[int]] = {}
+    for event in events:
+        if event.kind == "send" and event.iteration < last:
+            answered.setdefault((event.worker, event.chunk), []).append(event.iteration)
+    return {place: _repeated(sorted(iterations), first, last - first) for place, iterations in answered.items()}
+
+
+def _repeated(iterations: Sequence[int], first: int, length: int) -> Iterator[int]:
+    yield from (iteration for iteration in iterations if iteration < first)
+    again = [iteration for iteration in iterations if iteration >= first]
+    for begin in count(0, length) if again else ():
+        yield from (begin + iteration for iteration in again)
 
 
 def _begin(events: Sequence[Event], worker: int, iteration: int) -> float:
@@ -65,9 +105,9 @@ def _chunks(events: Sequence[Event]) -> int:
     return 1 + max(event.chunk for event in events)
 
 
-def _allowed(events: Iterable[Event], scheme: Scheme, workers: int, chunks: int) -> Iterator[Event]:
+def _allowed(events: Iterable[Event], rules: _Rules) -> Iterator[Event]:
     """The events in an order that the server allows: what is not allowed yet waits for what allows it."""
-    rules, waiting = _Rules(scheme, workers, chunks), list[Event]()
+    waiting = list[Event]()
     for event in events:
         waiting.append(event)
         while (allowed := next((one for one in waiting if rules.allow(one)), None)) is not None:
@@ -79,22 +119,26 @@ def _allowed(events: Iterable[Event], scheme: Scheme, workers: int, chunks: int)
 
 
 class _Rules:
-    """What a server may do now, which is what workers can have asked for."""
+    """What a server may do now: what workers can have asked for, and a worker's answers one after the other."""
 
-    def __init__(self, scheme: Scheme, workers: int, chunks: int) -> None:
+    def __init__(
+        self, scheme: Scheme, workers: int, chunks: int, answers: Mapping[tuple[int, int], Iterator[int]]
+    ) -> None:
         self._lead = scheme.lead
         self._versions = Versions(workers, chunks, scheme)
         self._chunks = chunks
         self._pushed = Counter[tuple[int, int]]()
         self._due = Counter[tuple[int, int]]()
         self._sent = Counter[tuple[int, int]]()
+        self._answers = answers
+        self._next = {place: next(iterations) for place, iterations in answers.items()}
 
     def allow(self, event: Event) -> bool:
         """Whether it may be next."""
         place = event.worker, event.chunk
         if event.kind == "send":
-            # An answer to what a newer one has answered already is never sent.
-            return self._sent[place] < event.iteration <= self._due[place]
+            # A newer one that came first would leave this one unsent: it would answer both.
+            return self._next[place] == event.iteration <= self._due[place]
         return event.iteration == self._pushed[place] + 1 and all(
             self._sent[event.worker, chunk] >= event.iteration - 1 - self._lead for chunk in range(self._chunks)
         )
@@ -104,6 +148,7 @@ class _Rules:
         place = event.worker, event.chunk
         if event.kind == "send":
             self._sent[place] = event.iteration
+            self._next[place] = next(self._answers[place], 0)
             return
         self._pushed[place] = event.iteration
         for worker, iteration in self._versions.push(event.worker, event.chunk, event.iteration):

@@ -14,10 +14,10 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from evaluation.sasp.emulation.events import EvenlyLate, Event, Lateness, RecordedLateness, even_events
+from evaluation.sasp.emulation.events import EvenlyLate, Event, Lateness, even_events
 from evaluation.sasp.emulation.ranks import Averages, RankTransport
 from evaluation.sasp.emulation.recording import Recording, read
-from evaluation.sasp.emulation.repeating import repeated_events, repeated_use
+from evaluation.sasp.emulation.repeating import RepeatedLateness, repeated_events
 from evaluation.sasp.emulation.server import Job, WorkerTransport, play
 from evaluation.sasp.study.arms import ARMS, Arm
 from evaluation.sasp.study.runs import LOOK_EVERY, Goal, Point, Run, Trained
@@ -133,7 +133,7 @@ def _look(model: nn.Module, looked_at: nn.Module, metric: Callable[[nn.Module], 
 def _ranks(
     run: Run, arm: Arm, workers: Sequence[Worker], inners: Sequence[torch.optim.Optimizer], recorded: Recording | None
 ) -> Advance:
-    averages, lateness = Averages(len(workers)), _lateness(run, recorded, steps=2 if arm.halves else 1)
+    averages, lateness = Averages(len(workers)), _lateness(run, recorded)
     options = AllReduceOptions(late=arm.late, halves=arm.halves)
     options.check()
     # What was late in the recording stands in it, layer by layer.
@@ -155,11 +155,9 @@ def _ranks(
     return advance
 
 
-def _lateness(run: Run, recorded: Recording | None, *, steps: int = 1) -> Lateness:
-    """As even as the leads, or as it was recorded; ``steps``: those of one iteration."""
-    if recorded is None:
-        return EvenlyLate(run.leads)
-    return RecordedLateness(repeated_use(recorded.used, *recorded.middle, steps * run.iterations))
+def _lateness(run: Run, recorded: Recording | None) -> Lateness:
+    """As even as the leads, or as it was recorded."""
+    return EvenlyLate(run.leads) if recorded is None else RepeatedLateness(recorded.used, *recorded.middle)
 
 
 def _server(

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from evaluation.sasp.emulation.events import EvenlyLate, Event, RecordedLateness, Used, even_events
-from evaluation.sasp.emulation.repeating import repeated_events, repeated_use
+from evaluation.sasp.emulation.repeating import RepeatedLateness, repeated_events
 from evaluation.sasp.study import chosen, plan, report
 from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Arm
 from evaluation.sasp.study.plan import Choice, Setting
@@ -290,8 +291,38 @@ def test_a_short_recording_becomes_a_long_job_that_the_server_allows(scheme: str
             (worker, chunk, iteration) for worker in range(2) for chunk in range(2) for iteration in range(1, 21)
         ]
     used = [Used(0, i, 0, 0, i - 2) for i in range(2, 9)]
-    late = RecordedLateness(repeated_use(used, 3, 6, 20))
+    late = RepeatedLateness(used, 3, 6)
     assert [late.newest(0, i, 0, 0) for i in range(2, 21)] == list(range(19))
+
+
+def test_what_is_late_repeats_as_if_it_were_written_out() -> None:
+    """What a chunk's parameters lacked; where nothing came in a while, the last of the while before it holds."""
+    first, last = 3, 7
+    for seed in range(50):
+        draw = Random(seed)
+        used = [Used(0, i, 0, 0, i - draw.randint(1, 3)) for i in range(1, 9) if draw.random() < 0.4]
+        long = [one for one in used if one.iteration < last] + [
+            Used(0, one.iteration + later, 0, 0, one.version + later)
+            for one in used
+            if first <= one.iteration < last
+            for later in range(last - first, 60, last - first)
+        ]
+        asked = [(iteration, 0, 0) for iteration in range(1, 40)] + [(5, 1, 0), (5, 0, 8)]
+        repeated, written_out = RepeatedLateness(used, first, last), RecordedLateness(long)
+        assert [repeated.newest(0, *one) for one in asked] == [written_out.newest(0, *one) for one in asked]
+
+
+def test_answers_of_two_repetitions_keep_their_order() -> None:
+    """The last answers of the part that repeats were slower than its first, and would come after those."""
+    scheme = parse("bsp+sasp:2")
+    short = [
+        event._replace(at=event.iteration + (event.kind == "send") * (0.1 if event.iteration < 5 else 1.5))
+        for event in even_events(scheme, 2, 1, range(1, 9))
+    ]
+    short.sort(key=lambda event: event.at)
+    long = list(repeated_events(short, scheme, first=3, last=6, iterations=20))
+    for worker in range(2):
+        assert [e.iteration for e in long if (e.kind, e.worker) == ("send", worker)] == list(range(1, 21))
 
 
 def test_a_recording_that_is_too_short_is_said() -> None:
