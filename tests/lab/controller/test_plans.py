@@ -273,9 +273,7 @@ def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard)
     wait_until(lambda: not gate_is_open(yard.switch), 30)
     assert time.monotonic() - began < 5 * PERIOD_SECONDS + 8
     before = queue_bytes(yard.switch, 1)
-    shares = first_that(
-        lambda rates: sum(rates) > 0.8 * LINK_BPS, lambda: measure(yard.emulation, streams, seconds=4)
-    )
+    shares = first_that(lambda rates: sum(rates) > 0.8 * LINK_BPS, lambda: measure(yard.emulation, streams, seconds=4))
     after = queue_bytes(yard.switch, 1)
     assert sum(shares) > 0.8 * LINK_BPS, shares
     # All in one queue, whatever TCP makes of it there: the jobs' own queues stay as they are.
