@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from evaluation.sasp.bounds import bound
-from evaluation.sasp.groups import Group, best_plain
+from evaluation.sasp.groups import Group
+from evaluation.sasp.study.arms import PLAIN_ARMS
 from evaluation.sasp.testbed.request import ArmResult, SaspResult
 from simulator.reports.statistics import reduction, reduction_interval
 
@@ -76,8 +77,7 @@ def _runs(results: Results) -> Runs:
     """The arms of one task. Requests rotate them, and name them as folders can be called."""
     runs: dict[str, dict[int, ArmResult]] = {}
     for group, result in results:
-        turn = group.seed % len(group.names)
-        for name, arm in zip(group.names[turn:] + group.names[:turn], result.arms, strict=True):
+        for name, arm in zip(group.in_turn, result.arms, strict=True):
             runs.setdefault(name, {})[group.seed] = arm
     return runs
 
@@ -88,8 +88,8 @@ _Compared = Mapping[str, Mapping[str, Mapping[int, Pair]]]
 
 def _pairs(results: Results) -> _Compared:
     """Return every arm of one task beside the best plain scheme."""
-    group, runs = results[0][0], _runs(results)
-    plain = runs[best_plain(group.rates, group.task, group.transport)]
+    runs = _runs(results)
+    plain = runs[_best_plain(runs)]
     return {
         name: {
             "target_seconds": {seed: _to_target(plain[seed], arm) for seed, arm in arms.items()},
@@ -101,21 +101,30 @@ def _pairs(results: Results) -> _Compared:
     }
 
 
+def _best_plain(runs: Runs) -> str:
+    """Return which of the plain schemes has the target soonest here. What is chosen for its luck gains by the choice."""
+    return min(
+        (name for name in PLAIN_ARMS if name in runs),
+        key=lambda name: fmean(_own_seconds(arm) for arm in runs[name].values()),
+    )
+
+
+def _own_seconds(arm: ArmResult) -> float:
+    return NEVER * arm.length_seconds if (found := arm.reached) is None else found[0]
+
+
 def _to_target(plain: ArmResult, own: ArmResult) -> Pair:
     """Whoever never has the target is counted so that no arm gains by it: see the claim."""
-    before, after = plain.reached, own.reached
+    before = plain.reached
     return Pair(
-        plain.length_seconds if before is None else before[0],
-        NEVER * own.length_seconds if after is None else after[0],
-        before is None,
-        after is None,
+        plain.length_seconds if before is None else before[0], _own_seconds(own), before is None, own.reached is None
     )
 
 
 def _task(results: Results, compared: _Compared) -> dict[str, Any]:
     group, runs = results[0][0], _runs(results)
     computing = fmean(result.pass_seconds for _, result in results)
-    plain_name = best_plain(group.rates, group.task, group.transport)
+    plain_name = _best_plain(runs)
     plain = [_least_taken(arm) for arm in runs[plain_name].values()]
     return {
         "seeds": sorted({one.seed for one, _ in results}),
@@ -143,7 +152,7 @@ def _arm(
     seeds = sorted(arms)
     reached = [found[1] for arm in arms.values() if (found := arm.reached) is not None]
     last = [arm.points[-1][2] for arm in arms.values() if arm.points]
-    in_study = group.of_task.arms.get(name)
+    in_study = group.of_task.arms[group.transport].get(name)
     compared_there = None if in_study is None else in_study.compared
     return {
         "by_seed": [compared["target_seconds"][seed].own for seed in seeds],
@@ -161,7 +170,7 @@ def _all(tasks: Sequence[Mapping[int, Pair]]) -> dict[str, Any]:
     """All tasks: of each seed the mean over tasks of what an arm takes as a share of the best plain scheme's time."""
     seeds = [seed for seed in tasks[0] if all(seed in of_task for of_task in tasks)]
     shares = [fmean(of_task[seed].own / of_task[seed].base for of_task in tasks) for seed in seeds]
-    pairs = [pair for of_task in tasks for pair in of_task.values()]
+    pairs = [of_task[seed] for of_task in tasks for seed in seeds]
     together = _beside([Pair(1.0, share) for share in shares])
     return together | {
         "own_never": sum(pair.own_never for pair in pairs),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.claim import Setting
 from evaluation.sasp.rates import Rates, TaskRates
-from evaluation.sasp.study.arms import ARMS, Transport
+from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport, going_over
 from evaluation.sasp.study.plan import BASELINE
 from evaluation.sasp.testbed import lab
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, SaspResult, TaskName, Training, Ways
@@ -66,10 +66,15 @@ class Group:
         """The rates of its task."""
         return self.rates.tasks[self.task]
 
+    @property
+    def in_turn(self) -> tuple[str, ...]:
+        """The arms as they are trained, one after the other. Each seed begins elsewhere, evenly among the arms."""
+        turn = (self.seed - SEEDS[0]) * len(self.names) // len(SEEDS) % len(self.names)
+        return self.names[turn:] + self.names[:turn]
+
     def asked(self) -> SaspRequest:
-        """Return the request. The order of arms rotates with the seed, so that none always goes first."""
-        turn = self.seed % len(self.names)
-        trainings = [training(self.of_task, name) for name in self.names[turn:] + self.names[:turn]]
+        """Return the request."""
+        trainings = [training(self.of_task, self.transport, name) for name in self.in_turn]
         if self.iterations is not None:
             trainings = [replace(one, iterations=self.iterations) for one in trainings]
         return SaspRequest(
@@ -90,52 +95,42 @@ class Group:
         return replace(result, arms=tuple(replace(arm, points=arm.points[-3:]) for arm in result.arms))
 
 
-def training(rates: TaskRates, name: str) -> Training:
-    """Return the job of an arm, with the learning rate and the strength that it was tuned to."""
+def training(rates: TaskRates, transport: Transport, name: str) -> Training:
+    """Return the job of an arm, with the learning rate and the strength that it was tuned to over this transport."""
     if name in {PLAIN, ORDER}:
-        return _job(rates, name, name, Ways(), BASELINE)
-    arm = ARMS[name]
-    ways = Ways(
-        arm.layers == "needed", arm.late.prediction, rates.arms[name].strength, arm.late.rates, arm.halves
-    )  # fmt: skip
-    return _job(rates, arm.folder, str(arm.scheme), ways, name)
+        return _job(rates, name, name, Ways(), rates.arms[transport][BASELINE].rate)
+    arm, tuned = ARMS[name], rates.arms[transport][name]
+    ways = Ways(arm.layers == "needed", arm.late.prediction, tuned.strength, arm.late.rates, arm.halves)
+    return _job(rates, arm.folder, str(arm.scheme), ways, tuned.rate)
 
 
-def _job(rates: TaskRates, folder: str, scheme: str, ways: Ways, tuned: str) -> Training:
-    return Training(folder, scheme, rates.iterations, ways, rates.target, rates.optimizer, rates.arms[tuned].rate)
+def _job(rates: TaskRates, folder: str, scheme: str, ways: Ways, rate: float) -> Training:
+    return Training(folder, scheme, rates.iterations, ways, rates.target, rates.optimizer, rate)
 
 
-def names_of(rates: Rates, task: str, transport: Transport, ratio: float, *, others: bool = True) -> tuple[str, ...]:
-    """Return the arms of a group: all where communication over a server takes as long as computing, else four.
+def names_of(rates: Rates, transport: Transport, ratio: float, *, others: bool = True) -> tuple[str, ...]:
+    """Return the arms of a group: all where communication over a server takes as long as computing.
 
-    ``others`` of False: the best plain scheme and the default alone. Over all-reduce the best plain scheme is
-    ``BASELINE``: there are no SSP and ASP.
+    Elsewhere, and with ``others`` of False, the plain schemes with ``+overlap`` and the default; and ``PLAIN``, with
+    ``others``. Over all-reduce there are no SSP and ASP.
     """
-    compared = (best_plain(rates, task, transport), rates.defaults[transport])
-    if not others:
-        return compared
-    if transport == "server" and ratio == RATIOS[0]:
-        return (PLAIN, ORDER, *(name for name, arm in ARMS.items() if transport in arm.transports))
-    return tuple(dict.fromkeys((PLAIN, BASELINE, *compared)))
-
-
-def best_plain(rates: Rates, task: str, transport: Transport) -> str:
-    """Return what the other arms of a task are compared with."""
-    chosen = rates.tasks[task].best_plain
-    return chosen if transport in ARMS[chosen].transports else BASELINE
+    if others and transport == "server" and ratio == RATIOS[0]:
+        return (PLAIN, ORDER, *going_over(transport))
+    compared = (*going_over(transport, PLAIN_ARMS), rates.defaults[transport])
+    return (PLAIN, *compared) if others else compared
 
 
 def groups(rates: Rates, *, quick: bool = False, others: bool = True) -> list[Group]:
     """Return all groups, those with all arms first; quick: one seed of a short job, two arms.
 
-    ``others`` of False: the best plain scheme and the default alone.
+    ``others`` of False: the plain schemes and the default alone.
     """
     if quick:
-        names = names_of(rates, "cnn", "server", 1.0, others=False)
-        return [Group("cnn", "server", 1.0, QUICK_SEED, rates, names, QUICK_ITERATIONS)]
+        names = (BASELINE, rates.defaults["server"])
+        return [Group("cnn", "server", RATIOS[0], QUICK_SEED, rates, names, QUICK_ITERATIONS)]
     transports: tuple[Transport, ...] = ("server", "ranks")
     return [
-        Group(task, transport, ratio, seed, rates, names_of(rates, task, transport, ratio, others=others))
+        Group(task, transport, ratio, seed, rates, names_of(rates, transport, ratio, others=others))
         for transport in transports
         for ratio in RATIOS
         for task in TASK_NAMES

@@ -1,4 +1,4 @@
-"""What the claim takes from the study: learning rates, targets, lengths, the best plain scheme, and the defaults.
+"""What the claim takes from the study: learning rates, targets, lengths, and the defaults.
 
 ``python -m evaluation.sasp.study rates`` writes the file, from finished records alone.
 """
@@ -43,18 +43,18 @@ class ArmRates:
 class TaskRates:
     """A task: its optimiser, its length in iterations, and the metric to reach.
 
-    ``needed``, ``ready``: shares of computing at which layers are needed, and their gradients ready; ``sizes``: their
+    ``arms``: as they were tuned, by the transport over which their gradients were late, and by name. ``needed``,
+    ``ready``: shares of computing at which layers are needed, and their gradients ready; ``sizes``: their
     elements; all front first.
     """
 
     optimizer: str
     iterations: int
     target: float
-    best_plain: str
     needed: tuple[float, ...]
     ready: tuple[float, ...]
     sizes: tuple[int, ...]
-    arms: Mapping[str, ArmRates]
+    arms: Mapping[Transport, Mapping[str, ArmRates]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ ended. Several tasks may be trained at once, each by a command of its own. With 
 late as they were in a recorded job, and iterations take as long. Without, layers are as late as the arm lets them be,
 and times are those of the recursion that chooses which layers are late, for a network that takes ``--ratio`` times the
 computing; these are no measurement. With ``--seconds`` iterations alone are as recorded. ``rates`` trains nothing: it
-writes what ``scripts/evaluate sasp`` takes from a study that is tuned, into ``--write``.
+writes what ``scripts/evaluate sasp`` takes from a study that is tuned, into ``--write``: of all arms over a parameter
+server, and with ``--over ranks`` of ``partial``, "partial, momentum" and "partial, local".
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import torch
 
 from evaluation.sasp import rates
 from evaluation.sasp.study import chosen, plan, report
-from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport
+from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport, going_over
 from evaluation.sasp.study.task_study import Place, TaskStudy, TimeIsUpError
 from evaluation.sasp.study.tasks import TASKS
 from sasp.core.errors import SaspError
@@ -44,14 +45,14 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m evaluation.sasp.study", description=__doc__)
     options.add_argument("step", choices=["tune", "compare", "rates"])
     options.add_argument("--task", nargs="+", choices=list(TASKS), default=list(TASKS))
-    options.add_argument("--arm", nargs="+", choices=list(ARMS), default=list(ARMS))
+    options.add_argument("--arm", nargs="+", choices=list(ARMS), help="all that go over the transport by default")
     options.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
     options.add_argument("--latency", type=float, default=LATENCY, help=f"as a share of computing ({LATENCY:g})")
     options.add_argument("--optimizer", choices=["adamw", "sgd", "nesterov"], help="in the place of each task's own")
     options.add_argument("--minutes", type=float, default=math.inf, help="begin no run after so many (no limit)")
     options.add_argument("--delays", type=Path, help="the folder that python -m evaluation.sasp.delays has filled")
     options.add_argument("--seconds", type=Path, help="likewise, for nothing but how long an iteration takes")
-    options.add_argument("--over", choices=get_args(Transport), default="server", help="what was recorded (server)")
+    options.add_argument("--over", choices=get_args(Transport), default="server", help="the transport (server)")
     options.add_argument("--out", type=Path, default=Path("results/sasp-study"))
     options.add_argument("--write", type=Path, default=rates.FILE, help="the file of the step rates")
     return options
@@ -66,7 +67,7 @@ def main() -> int:
         if options.step == "rates":
             write_whole(options.write, json.dumps(document(options), indent=1) + "\n")
         else:
-            show(studied(options), options.arm)
+            show(studied(options), arms_of(options))
     except (OSError, ValueError, SaspError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -78,16 +79,25 @@ def main() -> int:
     return 0
 
 
-def _studies(options: argparse.Namespace, until: float) -> list[TaskStudy]:
-    place = Place(options.out, options.delays, options.seconds, options.over, options.ratio, options.latency)
+def arms_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the arms that are asked for. Raises SaspError for one that cannot go over the transport."""
+    going = going_over(options.over, options.arm)
+    if missing := [name for name in options.arm or () if name not in going]:
+        (other,) = set(get_args(Transport)) - {options.over}
+        raise SaspError(f"{'; '.join(missing)}: not over {options.over}; say --over {other}")
+    return going
+
+
+def _studies(options: argparse.Namespace, over: Transport, until: float) -> list[TaskStudy]:
+    place = Place(options.out, options.delays, options.seconds, over, options.ratio, options.latency)
     return [TaskStudy(TASKS[name], options.optimizer or TASKS[name].optimizer, place, until) for name in options.task]
 
 
 def studied(options: argparse.Namespace) -> list[report.Row]:
     """Train what is missing. Raises OSError, ValueError, SaspError, TimeIsUpError."""
-    studies = _studies(options, time.monotonic() + 60 * options.minutes)
-    compare = options.step == "compare"
-    return [row for study in studies for row in study.rows(options.arm, compare=compare, tell=sys.stderr.write)]
+    arms, compare = arms_of(options), options.step == "compare"
+    studies = _studies(options, options.over, time.monotonic() + 60 * options.minutes)
+    return [row for study in studies for row in study.rows(arms, compare=compare, tell=sys.stderr.write)]
 
 
 def show(rows: Sequence[report.Row], arms: Sequence[str]) -> None:
@@ -100,29 +110,32 @@ def show(rows: Sequence[report.Row], arms: Sequence[str]) -> None:
 
 def document(options: argparse.Namespace) -> dict[str, Any]:
     """What the claim takes, from the record alone. Raises OSError, ValueError, TimeIsUpError."""
-    studies = _studies(options, -math.inf)
     transports: tuple[Transport, ...] = get_args(Transport)
-    tuned_over = {
-        transport: [row for study in studies for row in study.rows(options.arm, compare=False, timed_over=transport)]
-        for transport in transports
+    studies = {over: _studies(options, over, -math.inf) for over in transports}
+    tuned = {
+        over: [row for study in studies[over] for row in study.rows(chosen.wanted_of(over), compare=False)]
+        for over in transports
     }
-    tuned = tuned_over[options.over]
-    compared = [row for study in studies for arm in options.arm for row in _known(study, arm)]
+    compared = {
+        over: [row for study in studies[over] for arm in chosen.wanted_of(over) for row in _known(study, arm)]
+        for over in transports
+    }
     return {
         "workers": plan.WORKERS,
-        "defaults": {transport: chosen.default_of(rows, transport) for transport, rows in tuned_over.items()},
+        "defaults": {over: chosen.default_of(tuned[over], over) for over in transports},
         "tasks": {
             study.setting.task: {
                 "optimizer": study.setting.optimizer,
                 "iterations": study.setting.iterations,
                 "target": study.target,
-                "best_plain": chosen.best_plain_of(tuned, study.setting.task),
                 "needed": study.offsets.needed,
                 "ready": study.offsets.ready,
                 "sizes": study.offsets.sizes,
-                "arms": chosen.arms_of(tuned, compared, study.setting.task),
+                "arms": {
+                    over: chosen.arms_of(tuned[over], compared[over], study.setting.task) for over in transports
+                },
             }
-            for study in studies
+            for study in studies[transports[0]]
         },
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,6 +74,12 @@ def _arms(*arms: Arm) -> Mapping[str, Arm]:
 
 PLAIN_ARMS = ("bsp+overlap", "ssp:2+overlap", "asp+overlap")
 """The best of these is what the others are compared with."""
+
+
+def going_over(transport: Transport, names: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Return the arms that can go over a transport, of all or of these."""
+    return tuple(name for name in (ARMS if names is None else names) if transport in ARMS[name].transports)
+
 
 _STRENGTHS = (0.3, 3.0, 30.0)
 _LATE, _LATER = parse("bsp+sasp:1"), parse("bsp+sasp:2")

@@ -50,7 +50,9 @@ class TaskStudy:
         self._times = self.offsets.times(place.ratio, place.latency)
         self._record = Record(place.out / f"{task.name}-{optimizer}.jsonl")
         leads = {name: arm.leads(self._times) for name, arm in ARMS.items()}
-        delays = recordings(place.delays, task.name, place.over)
+        # Nothing is late in it, so it trains alike over both transports; and all targets come from it.
+        in_step = {plan.BASELINE: recordings(place.delays, task.name, "server").get(plan.BASELINE, "")}
+        delays = {**recordings(place.delays, task.name, place.over), **in_step}
         self._place = place
         self.setting = Setting(task.name, optimizer, task.rate[optimizer], task.iterations, leads, delays)
 
@@ -59,29 +61,27 @@ class TaskStudy:
         arms: Sequence[str],
         *,
         compare: bool,
-        timed_over: Transport | None = None,
         tell: Callable[[str], object] = lambda _line: None,
     ) -> list[report.Row]:
         """A row an arm, of the tuning seeds or the others; ``tell`` is called with each line as soon as it is known.
 
-        ``timed_over``: iterations take as long as over this transport; None: that of the place. Raises OSError,
-        ValueError, SaspError, TimeIsUpError.
+        Raises OSError, ValueError, SaspError, TimeIsUpError.
         """
-        timed_over = timed_over or self._place.over
         self.target = plan.target_of(self.setting, self._train)
         tell(f"{self.setting.task}: the target is {self.target:.4g}\n")
         rows = []
         for name in arms:
             choice = plan.tuned(self.setting, ARMS[name], self.target, self._train)
             runs = (plan.comparison if compare else plan.of_choice)(self.setting, name, choice, self.target)
-            seconds = self._seconds(ARMS[name], timed_over)
+            seconds = self._seconds(ARMS[name])
             rows.append(report.row([self._train(*run) for run in runs], self.target, seconds))
             tell(report.lines(rows, PLAIN_ARMS)[-1] + "\n")
         return rows
 
-    def _seconds(self, arm: Arm, over: Transport) -> float:
+    def _seconds(self, arm: Arm) -> float:
         """Return the seconds of an iteration, as recorded or computed."""
-        recorded = recordings(self._place.seconds or self._place.delays, self.setting.task, over).get(arm.name)
+        place = self._place
+        recorded = recordings(place.seconds or place.delays, self.setting.task, place.over).get(arm.name)
         if recorded is None:
             return arm.seconds(self._times)
         # With half batches what was recorded as an iteration is half of one.
