@@ -102,7 +102,7 @@ def _pairs(results: Results) -> _Compared:
 
 
 def _best_plain(runs: Runs) -> str:
-    """Return which of the plain schemes has the target soonest here. What is chosen for its luck gains by the choice."""
+    """Return which of the plain schemes has the target soonest, in the mean over seeds."""
     return min(
         (name for name in PLAIN_ARMS if name in runs),
         key=lambda name: fmean(_own_seconds(arm) for arm in runs[name].values()),

@@ -131,9 +131,7 @@ def document(options: argparse.Namespace) -> dict[str, Any]:
                 "needed": study.offsets.needed,
                 "ready": study.offsets.ready,
                 "sizes": study.offsets.sizes,
-                "arms": {
-                    over: chosen.arms_of(tuned[over], compared[over], study.setting.task) for over in transports
-                },
+                "arms": {over: chosen.arms_of(tuned[over], compared[over], study.setting.task) for over in transports},
             }
             for study in studies[transports[0]]
         },

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.bench.support.waiting import wait_until
 from evaluation.pytorch.digits import HELD_OUT, digits
 from evaluation.sasp.emulation import recording
 from evaluation.sasp.study.arms import Transport
@@ -24,7 +25,44 @@ from topologies.emulation import Plug
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
 
+CLOCK = os.sysconf("SC_CLK_TCK")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has had of processors so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK
+
+
+def test_who_looks_has_a_processor_only_where_nobody_else_wants_one() -> None:
+    """Two processes on one processor, each in a session of its own, as the lab starts them."""
+    processor = min(os.sched_getaffinity(0))
+    code = "import os, sys, time; os.sched_setaffinity(0, [{}]); {}; print(flush=True); sys.stdin.read(1)\n"
+    code += "while time.process_time() < 60: pass"
+    busy = ("", "from evaluation.sasp.testbed.watch import yield_to_others; yield_to_others()")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code.format(processor, first or "pass")],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )
+        for first in busy
+    ]  # fmt: skip
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+        before = [cpu_seconds(process.pid) for process in processes]
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        wait_until(lambda: cpu_seconds(processes[0].pid) > before[0] + 1.0)
+        assert cpu_seconds(processes[1].pid) - before[1] < 0.1
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 class Here:

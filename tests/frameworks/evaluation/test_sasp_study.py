@@ -16,7 +16,7 @@ from evaluation.sasp.emulation.events import Event, Used, even_events
 from evaluation.sasp.emulation.recording import Recording, read
 from evaluation.sasp.study import __main__ as study
 from evaluation.sasp.study import task_study, times, training
-from evaluation.sasp.study.arms import ARMS
+from evaluation.sasp.study.arms import ARMS, going_over
 from evaluation.sasp.study.runs import Goal, Run, Trained
 from evaluation.sasp.study.tasks import TASKS, Task, make_optimizer
 from sasp.core.errors import SaspError
@@ -242,6 +242,18 @@ def test_a_study_whose_time_is_up_says_that_it_goes_on(
     (tmp_path / "mlp-adamw.jsonl").write_text("nonsense\n")
     assert study.main() == 2
     assert "mlp-adamw.jsonl:1: no run of the study" in capsys.readouterr().err
+
+
+def test_an_arm_is_asked_for_over_a_transport_that_it_can_go_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for over, arms, problem in (
+        ("server", ["late", "halves"], "halves: not over server; say --over ranks"),
+        ("ranks", ["asp+overlap"], "asp+overlap: not over ranks; say --over server"),
+    ):
+        monkeypatch.setattr("sys.argv", ["study", "tune", "--over", over, "--out", str(tmp_path), "--arm", *arms])
+        assert study.main() == 2
+        assert capsys.readouterr().err == f"{problem}\n"
 
 
 def test_the_claims_rates_come_from_finished_records_alone(
