@@ -1,4 +1,4 @@
-"""The result of a job: rank 0 writes DIR/done/ID.json in one piece when the job ends."""
+"""The result of a job: rank 0 writes DIR/done/ID.json in one piece when the job ends; who fails writes DIR/failed."""
 
 from __future__ import annotations
 
@@ -40,6 +40,17 @@ class JobResult(Message):
 def done_file(directory: Path, job: str) -> Path:
     """Return the file of a job's result."""
     return directory / "done" / f"{job}.json"
+
+
+def write_failure(directory: Path, job: str, host: str, reason: str) -> None:
+    """Write why a job's task failed on a host. Rank 0 may wait for that task and not know. Raises OSError."""
+    write_whole(directory / "failed" / f"{job} on {host}", reason)
+
+
+def first_failure(directory: Path) -> str | None:
+    """Return which job failed where, and why: the first by name; None where none did. Raises OSError."""
+    files = sorted(path for path in (directory / "failed").glob("*") if not path.name.startswith("."))
+    return f"{files[0].name}: {files[0].read_text()}" if files else None
 
 
 def read_result(path: Path) -> JobResult:

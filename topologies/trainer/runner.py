@@ -17,6 +17,7 @@ from topologies.trainer.barriers.record import NOTHING, Record, ServerRecord, Wo
 from topologies.trainer.calls import Calls
 from topologies.trainer.job_recorder import JobRecorder
 from topologies.trainer.processor import Processor
+from topologies.trainer.results import write_failure
 from topologies.trainer.start import Meeting, Start, name_of
 from topologies.trainer.transfers import asynchronous, parameter_server, ring
 from topologies.trainer.transfers.frames import PeerLostError
@@ -166,6 +167,8 @@ class Task:
         if self.failed is not None:
             log.error("job %s: failed on %s: %s", self._job.id, self._options.host, self.failed)
         try:
+            if self.failed is not None:
+                write_failure(self._options.directory, self._job.id, self._options.host, self.failed)
             if (moments := self._record.moments()) is not None:
                 files.write(self._options.directory, self._job.id, self._rank, moments)
             # A job that was not called has no result.

@@ -14,7 +14,7 @@ from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.use.meters import Meter, Use, links_of
 from topologies.lab.use.tcp_use import TcpMeter, TcpUse
 from topologies.studies.process import TunerProcess, all_ended
-from topologies.trainer.results import done_file
+from topologies.trainer.results import done_file, first_failure
 
 Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
@@ -81,9 +81,11 @@ def wait_for_jobs(
 
 
 def check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> None:
-    """Raise LabError where the launcher or a trainer has ended by itself."""
+    """Raise LabError where the launcher or a trainer has ended by itself, or a job has failed on a host."""
     agents.emulation.fork_server.check()
     for site, trainer in trainers.items():
         if trainer.poll() not in {None, 0}:
             log = agents.log("trainer", site)
             raise LabError(f"the trainer of {site.name} ended with status {trainer.returncode}: {last_line(log)}")
+    if (failure := first_failure(agents.folder)) is not None:
+        raise LabError(f"job {failure}")

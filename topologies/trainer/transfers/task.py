@@ -204,16 +204,17 @@ class TaskContext:
                 sock.bind((own, 0))
                 sock.settimeout(DIAL_SECONDS)
                 sock.connect((remote, self.job.port))
-            except OSError as error:
+                sock.settimeout(None)
+                channel = Channel(sock, job_key(self.job.id), peer)
+                # On a busy network the peer can have given the connection up before this end has it.
+                channel.send(Frame(Kind.HELLO, self.rank))
+            except (OSError, PeerLostError) as error:
                 sock.close()
                 if time.monotonic() > deadline:
                     raise PeerLostError(f"{peer} does not answer on port {self.job.port}: {error}") from error
                 if self.sockets.closed.wait(RETRY_SECONDS):
                     raise HaltedError from error
                 continue
-            sock.settimeout(None)
-            channel = Channel(sock, job_key(self.job.id), peer)
-            channel.send(Frame(Kind.HELLO, self.rank))
             return channel
 
 

@@ -27,6 +27,7 @@ from topologies.lab.controller_process import ControllerProcess, ControllerSilen
 from topologies.lab.results import LabRequest, PolicyChoice, save
 from topologies.lab.use import watch
 from topologies.studies.process import TunerProcess
+from topologies.trainer.results import write_failure
 
 
 @pytest.mark.parametrize(
@@ -199,6 +200,20 @@ def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
             watch.wait_for_jobs(
                 living, experiment, trainers={}, agents=agents, tuner=tuner, start=9e12, tick=lambda *_: None
             )
+
+
+def test_a_job_that_fails_on_any_host_ends_an_arm(nobody: str, tmp_path: Path) -> None:
+    """Its server may wait for the rest of the arm for the worker that failed."""
+    with controller(tmp_path, nobody, "sleep", "100") as living:
+        living._emulation.fork_server = fork_server("input()")
+        try:
+            agents = Agents(living._emulation, tmp_path)
+            watch.check({}, agents)
+            write_failure(tmp_path, "job1", "h2", "cannot send to h1: Connection reset by peer")
+            with pytest.raises(LabError, match=r"^job job1 on h2: cannot send to h1: Connection reset by peer$"):
+                watch.check({}, agents)
+        finally:
+            living._emulation.fork_server.close()
 
 
 def request() -> LabRequest:

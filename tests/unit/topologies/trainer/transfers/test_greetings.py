@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
+import struct
 import time
 
 import pytest
@@ -110,6 +112,33 @@ def test_the_second_of_two_that_claim_to_be_the_same_peer_is_sent_away():
             assert again.recv(1) == b""
             other.sendall(greeting(job, 2))
             assert set(welcomed.result(10)) == {1, 2}
+
+
+def test_who_loses_a_connection_before_the_greeting_calls_again(monkeypatch: pytest.MonkeyPatch):
+    """The first connection is reset before this end sends anything; on the second the job trains to its end."""
+    job = Job(plan("ps", 2, 1000))
+    (listener,) = job.context(0).listen()
+    send, sockets = Channel.send, list[socket.socket]()
+
+    def send_late(channel: Channel, frame: Frame, body: memoryview | None = None) -> None:
+        if not sockets:
+            sockets.append(listener.accept()[0])
+            sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sockets[0].close()
+            wait_until(lambda: select.select([channel._sock], [], [], 0)[0])
+        send(channel, frame, body)
+
+    monkeypatch.setattr(Channel, "send", send_late)
+    with job.pool() as pool:
+        worker = pool.submit(parameter_server.work, job.context(1))
+        wait_until(lambda: sockets and sockets[0].fileno() < 0)
+        context = job.context(0)
+        channel = pool.submit(lambda: context.welcome([listener], {1})).result(10)[1]
+        for iteration in range(1, context.iterations + 1):
+            channel.expect(Frame(Kind.PUSH, 1, iteration, 1000))
+            channel.send(Frame(Kind.PULL, 0, iteration, 1000))
+            channel.expect(Frame(Kind.GOT, 1, iteration))
+        worker.result(10)
 
 
 def test_a_peer_that_never_comes_is_named():
