@@ -20,6 +20,7 @@ from topologies.trainer.job_recorder import PATTERN
 from topologies.trainer.start import Meeting
 
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")
+from topologies.trainer.results import first_failure
 
 
 def test_two_jobs_train_side_by_side_to_their_end(lab):
@@ -117,6 +118,7 @@ def test_a_job_whose_peer_dies_is_reported_and_the_others_go_on(lab):
     assert "job doomed: failed on h1" in output
     doomed, other = run.result("doomed"), run.result("other")
     assert "h3" in doomed.failed
+    assert first_failure(run.folder) == f"doomed on h1: {doomed.failed}"
     assert (doomed.censored, doomed.jct) == (True, None)
     assert (len(other.history), other.failed, other.censored) == (40, None, False)
     assert run.wait("h2")[0] == 0
