@@ -17,10 +17,10 @@ from simulator.workloads import curves
 from tests.support.trainer.processes import CURVE, job
 from topologies.trainer.calls import Call, call
 from topologies.trainer.job_recorder import PATTERN
+from topologies.trainer.results import first_failure
 from topologies.trainer.start import Meeting
 
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")
-from topologies.trainer.results import first_failure
 
 
 def test_two_jobs_train_side_by_side_to_their_end(lab):
