@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluation.beamer.kinds import CLAIM_SEEDS, HALVING_27, HALVING_81, HYPERBAND_27, NINE, Bracket, Kind
 from evaluation.beamer.workload import experiment
 from evaluation.lab_group import LabGroup
 from topologies.experiments.experiment import Experiment
-from topologies.lab.results import LabRequest, PolicyChoice
+from topologies.lab.results import LabRequest, LabResult, PolicyChoice
 
 FAIR, BEAMER = PolicyChoice("fair"), PolicyChoice("beamer")
 SINCRONIA, FIFO_LM = PolicyChoice("sincronia"), PolicyChoice("fifo-lm")
@@ -42,6 +42,11 @@ class Group(LabGroup):
         """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
+
+    def small(self, result: LabResult) -> LabResult:
+        """Return a result without the jobs, of which the claim adds up the stages alone."""
+        smaller = LabGroup.small(self, result)
+        return replace(smaller, arms=tuple(replace(arm, jobs={}) for arm in smaller.arms))
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:

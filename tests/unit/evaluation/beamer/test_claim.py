@@ -17,7 +17,7 @@ from evaluation.beamer.groups import BEAMER, FAIR, FIFO_LM, POLICIES, SINCRONIA,
 from evaluation.beamer.kinds import NINE, Bracket, Kind
 from tests.support.fake_kernel import FakeKernel
 from topologies.frameworks import PYTHON_SETTING
-from topologies.lab.results import ArmResult, Control, LabResult, load_request, save
+from topologies.lab.results import ArmResult, Control, JobResult, LabResult, load_request, save
 from topologies.studies.process import StageResult, StudyResult
 
 TWO = Kind("two", 2, (Bracket(3, (6, 18)),))
@@ -90,6 +90,18 @@ def test_results_add_up_by_policy_beside_each_other_one_on_the_same_studies() ->
     assert (best["seeds"], best["baseline_mean"], best["mean"]) == (2, 80.0, 55.0)
     assert best["reduction_ci95"][0] < 0.25 < 0.375 < best["reduction_ci95"][1]
     assert policies["fair"]["sct"]["against"].keys() == {"sincronia", "fifo-lm"}
+
+
+def test_the_small_form_adds_up_alike_and_has_no_jobs() -> None:
+    jobs = {"study1.t0.r0": JobResult(None, None, 9.0, False, 9.0, ((1.0, 1, 0.5),))}
+    whole = [
+        (group, replace(result, arms=tuple(replace(arm, jobs=jobs) for arm in result.arms)))
+        for group, result in results()
+    ]
+    small = [(group, group.small(result)) for group, result in whole]
+    # As text, because one seed has no interval, and what is no number equals nothing.
+    assert str(add_up(small)) == str(add_up(whole))
+    assert not any(arm.jobs for _, result in small for arm in result.arms)
 
 
 def test_what_did_not_end_counts_as_it_was_watched_and_is_told() -> None:
