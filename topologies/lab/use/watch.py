@@ -76,16 +76,23 @@ def wait_for_jobs(
             return meters.used() if meters is not None else Used(Use(0.0, ()), ())
         _alive = controller.pid
         check(trainers, agents)
+        # At the limit trainers stop one by one, and who stops last may miss a peer.
+        if seconds < experiment.limit_seconds:
+            check_jobs(agents)
         tuner.check()
         time.sleep(_POLL_SECONDS)
 
 
 def check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> None:
-    """Raise LabError where the launcher or a trainer has ended by itself, or a job has failed on a host."""
+    """Raise LabError where the launcher or a trainer has ended by itself."""
     agents.emulation.fork_server.check()
     for site, trainer in trainers.items():
         if trainer.poll() not in {None, 0}:
             log = agents.log("trainer", site)
             raise LabError(f"the trainer of {site.name} ended with status {trainer.returncode}: {last_line(log)}")
+
+
+def check_jobs(agents: Agents) -> None:
+    """Raise LabError where a job has failed on a host."""
     if (failure := first_failure(agents.folder)) is not None:
         raise LabError(f"job {failure}")

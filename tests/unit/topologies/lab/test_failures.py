@@ -202,18 +202,13 @@ def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
             )
 
 
-def test_a_job_that_fails_on_any_host_ends_an_arm(nobody: str, tmp_path: Path) -> None:
+def test_a_job_that_fails_on_any_host_ends_an_arm(tmp_path: Path) -> None:
     """Its server may wait for the rest of the arm for the worker that failed."""
-    with controller(tmp_path, nobody, "sleep", "100") as living:
-        living._emulation.fork_server = fork_server("input()")
-        try:
-            agents = Agents(living._emulation, tmp_path)
-            watch.check({}, agents)
-            write_failure(tmp_path, "job1", "h2", "cannot send to h1: Connection reset by peer")
-            with pytest.raises(LabError, match=r"^job job1 on h2: cannot send to h1: Connection reset by peer$"):
-                watch.check({}, agents)
-        finally:
-            living._emulation.fork_server.close()
+    agents = Agents(Network(tmp_path, []), tmp_path)
+    watch.check_jobs(agents)
+    write_failure(tmp_path, "job1", "h2", "cannot send to h1: Connection reset by peer")
+    with pytest.raises(LabError, match=r"^job job1 on h2: cannot send to h1: Connection reset by peer$"):
+        watch.check_jobs(agents)
 
 
 def request() -> LabRequest:
