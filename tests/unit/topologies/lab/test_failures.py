@@ -202,13 +202,20 @@ def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
             )
 
 
-def test_a_job_that_fails_on_any_host_ends_an_arm(tmp_path: Path) -> None:
+def test_a_job_that_fails_on_any_host_ends_an_arm(nobody: str, tmp_path: Path) -> None:
     """Its server may wait for the rest of the arm for the worker that failed."""
-    agents = Agents(Network(tmp_path, []), tmp_path)
-    watch.check_jobs(agents)
-    write_failure(tmp_path, "job1", "h2", "cannot send to h1: Connection reset by peer")
-    with pytest.raises(LabError, match=r"^job job1 on h2: cannot send to h1: Connection reset by peer$"):
-        watch.check_jobs(agents)
+    experiment = generate(LIGHT, 1)
+    with controller(tmp_path, nobody, "sleep", "100") as living:
+        living._emulation.fork_server = fork_server("input()")
+        agents, tuner = Agents(living._emulation, tmp_path), TunerProcess(tmp_path, experiment)
+        write_failure(tmp_path, "job1", "h2", "cannot send to h1: Connection reset by peer")
+        try:
+            with pytest.raises(LabError, match=r"^job job1 on h2: cannot send to h1: Connection reset by peer$"):
+                watch.wait_for_jobs(
+                    living, experiment, trainers={}, agents=agents, tuner=tuner, start=9e12, tick=lambda *_: None
+                )
+        finally:
+            living._emulation.fork_server.close()
 
 
 def request() -> LabRequest:
