@@ -38,7 +38,7 @@ def experiment(jobs: int = 6) -> Experiment:
         nic_queue_bytes=4 * 2**20,
         jobs=tuple(
             JobPlan(id=f"job{n}", arrival=0.1 * n, architecture="ps", hosts=(SERVER, *workers), port=5000 + n,
-                    model="equal", model_bytes=MODEL_BYTES, compute_seconds=0.3, iterations=ITERATIONS, curve=curve)
+                    model="equal", model_bytes=MODEL_BYTES, compute_seconds=0.05, iterations=ITERATIONS, curve=curve)
             for n in range(jobs)
         ),
     )  # fmt: skip

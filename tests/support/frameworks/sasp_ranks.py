@@ -35,8 +35,6 @@ WAYS = {
 }
 """What a case's name asks for."""
 
-partial.WARM_UP, partial.MEASURED, partial.TRIED, partial.AGAIN = 1, 2, 1, 6
-
 
 class Tangled(nn.Module):
     """Tied weights, an unused layer, a frozen one, normalisation, and attention, which uses a module uncalled."""
@@ -242,6 +240,8 @@ def main() -> None:
     cases, rank, world, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
+    # A rank trains for a few iterations only.
+    partial.WARM_UP, partial.MEASURED, partial.TRIED, partial.AGAIN = 1, 2, 1, 6
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
     special = {"refused": refused, "twice": twice, "hooks": hooks, "ahead": ahead}
     if cases[0] in ("killed", "silent"):
