@@ -45,6 +45,19 @@ class Lateness(Protocol):
         """The newest iteration that a worker computes with: of the layer's chunk that begins with element ``start``."""
 
 
+def taken(answers: Iterable[int], used: int, at_least: int, wanted: int) -> int:
+    """Return the version of a chunk that a worker computes with: the newest of ``answers`` up to ``wanted``.
+
+    If that is older than ``at_least``, which the scheme needs, it is the oldest answer that is not. That happens where
+    a recording repeats: the server may have sent a newer version in the place of the one that was used.
+    """
+    newer = [version for version in answers if version > used]
+    newest = max((version for version in newer if version <= wanted), default=used)
+    if newest >= at_least:
+        return newest
+    return min((version for version in newer if version >= at_least), default=newest)
+
+
 class EvenlyLate(NamedTuple):
     """Every layer always lacks as many iterations as its lead allows."""
 

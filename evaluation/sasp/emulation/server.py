@@ -10,7 +10,7 @@ from typing import Protocol
 
 import torch
 
-from evaluation.sasp.emulation.events import Event, Lateness
+from evaluation.sasp.emulation.events import Event, Lateness, taken
 from sasp.core.chunks import Layout, chunk_elements
 from sasp.core.errors import SaspError
 from sasp.core.in_flight import InFlight
@@ -108,7 +108,7 @@ class WorkerTransport:
         for number in numbers:
             start = self._job.layout.chunks[number].start
             wanted = max(at_least, min(until, self._lateness.newest(self.rank, iteration, layer, start)))
-            if (piece := self._take(number, wanted)) is not None:
+            if (piece := self._take(number, at_least, wanted)) is not None:
                 pieces.append(piece)
         reached = min(self._used[number] for number in numbers)
         # Without decoupling a worker waits for answers at an iteration's end; here it has them before the next one.
@@ -116,12 +116,12 @@ class WorkerTransport:
             raise SaspError(f"worker {self.rank} needs iteration {at_least} of layer {layer}, and {reached} has come")
         return reached, pieces
 
-    def _take(self, number: int, wanted: int) -> Piece | None:
-        """The newest answer for a chunk that is not newer than ``wanted``."""
+    def _take(self, number: int, at_least: int, wanted: int) -> Piece | None:
+        """The answer for a chunk that its worker computes with from here on, if it is another one than before."""
         assert self._job.layout is not None
         answers = self._answers[number]
-        version = max((known for known in answers if self._used[number] < known <= wanted), default=None)
-        if version is None:
+        version = taken(answers, self._used[number], at_least, wanted)
+        if version == self._used[number]:
             return None
         self._used[number] = version
         values = answers[version]

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from evaluation.sasp.emulation.events import EvenlyLate, Event, RecordedLateness, Used, even_events
+from evaluation.sasp.emulation.events import EvenlyLate, Event, RecordedLateness, Used, even_events, taken
 from evaluation.sasp.emulation.repeating import RepeatedLateness, repeated_events
 from evaluation.sasp.study import chosen, plan, report
 from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Arm
@@ -322,6 +322,25 @@ def test_answers_of_two_repetitions_keep_their_order() -> None:
     long = list(repeated_events(short, scheme, first=3, last=6, iterations=20))
     for worker in range(2):
         assert [e.iteration for e in long if (e.kind, e.worker) == ("send", worker)] == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("answers", "at_least", "wanted", "expected"),
+    [
+        ((4, 5, 6), 4, 5, 5),
+        ((4,), 3, 5, 4),
+        ((), 3, 5, 3),
+        ((2, 3), 3, 3, 3),
+        # Where a recording repeats, the server has sent a newer version instead.
+        ((6, 7), 5, 5, 6),
+        ((4, 6, 7), 5, 5, 6),
+        ((), 5, 5, 3),
+    ],
+)
+def test_a_worker_takes_what_it_used_and_never_less_than_it_needs(
+    answers: tuple[int, ...], at_least: int, wanted: int, expected: int
+) -> None:
+    assert taken(answers, 3, at_least, wanted) == expected
 
 
 def test_a_recording_that_is_too_short_is_said() -> None:
