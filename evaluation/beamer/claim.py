@@ -124,4 +124,4 @@ def plot(fields: Mapping[str, Any], folder: Path) -> None:
         }
         for kind, values in fields["kinds"].items()
     }
-    plots.reductions(shown, ORDER, folder / "beamer.png", measure="saved", what="mean stage completion time")
+    plots.reductions(shown, ORDER, folder / "beamer.png", measure="saved", what="mean SCT")
