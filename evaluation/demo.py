@@ -15,6 +15,7 @@ from rich.table import Table
 from evaluation import plots, summary
 from evaluation.demo_jobs import BASELINE, PERIOD_SECONDS, SUBJECT, choices, demo_wave, known
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
+from simulator.reports.terminal import output
 from topologies import checkout
 from topologies.box.datapath import Wanted, with_most_processors
 from topologies.errors import one_line_errors
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return 130
     show(result, document, knows)
-    Console().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
+    output().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
     print_last(f"both runs, side by side: {replay_command(options.results)}")
     return 0
 
@@ -93,7 +94,7 @@ def replay_command(results: Path) -> str:
 
 def print_last(line: str) -> None:
     """Print a line in one piece, so that it can be copied."""
-    Console().print(line, soft_wrap=True, markup=False, highlight=False)
+    output().print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def demo_summary(result: LabResult, command: str) -> dict[str, object]:
@@ -155,7 +156,7 @@ def show(result: LabResult, document: dict[str, object], knows: Mapping[str, str
         table.add_row(job, *(_cell(comparison.value(arms[p].jobs[job], m)) for m in comparison.MEASURES for p in arms))
     table.add_section()
     table.add_row("mean", *(_cell(comparison.mean(arms[p], m)) for m in comparison.MEASURES for p in arms))
-    console = Console()
+    console = output()
     console.print(_known(knows))
     console.print(table)
     if result.queue_proof is not None:

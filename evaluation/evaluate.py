@@ -21,6 +21,7 @@ from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, HasSmallForm, Se
 from evaluation.claim import load as load_claim
 from evaluation.resume import Measured
 from evaluation.side_by_side import Outcome, side_by_side
+from simulator.reports.terminal import output
 from topologies import checkout
 from topologies.box.datapath import Datapath, Wanted, choose
 from topologies.errors import one_line_errors
@@ -260,8 +261,13 @@ class Evaluation:
         if not self.resume:
             return None
         found = resume.load(self._folder_of(group), group.asked(), datapath, group.read)
-        if found is None and isinstance(group, HasSmallForm) and (path := self._small_form_of(group)) is not None:
-            found = resume.load_small(path, group.asked(), datapath, group.answer)
+        if isinstance(group, HasSmallForm) and (path := self._small_form_of(group)) is not None:
+            small = resume.load_small(path, group.asked(), datapath, group.answer)
+            if found is None:
+                return small
+            if small is None:
+                # A run without --small-form measured it.
+                resume.save_small(path, group.asked(), found.commit, group.small(found.result))
         return found
 
     def _run(self, group: Group[Any], datapath: Datapath | None) -> Measured[Any]:
@@ -328,7 +334,7 @@ def _show(claim: Claim[Any], contents: dict[str, Any]) -> None:
     for table in claim.tables(contents):
         if contents["quick"]:
             table.title = f"{table.title or ''}{QUICK}"
-        Console().print(table)
+        output().print(table)
 
 
 if __name__ == "__main__":

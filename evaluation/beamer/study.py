@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, get_args
 
-from rich.console import Console
 from rich.table import Table
 
 from controller.policies.registry import PolicyError
@@ -28,6 +27,7 @@ from evaluation.beamer.kinds import FIRST_SEED, HALVING_27, KINDS, Kind
 from evaluation.beamer.simulation import Times, studies
 from evaluation.beamer.workload import experiment
 from simulator.reports.statistics import reduction, reduction_interval
+from simulator.reports.terminal import output
 from simulator.workloads.curves import Use
 from topologies.signals import exit_status
 
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document = {"kind": wanted.kind.name, "seeds": list(seeds), "curves": options.curves, "arms": figures}
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
-        Console().print(table(wanted.kind, len(seeds), figures))
+        output().print(table(wanted.kind, len(seeds), figures))
     return 0
 
 

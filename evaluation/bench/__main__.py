@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from evaluation import summary
@@ -22,6 +21,7 @@ from evaluation.bench.lab import enforcement
 from evaluation.bench.planning import curve_fits, ordering, simulation
 from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
+from simulator.reports.terminal import output
 from topologies import checkout
 from topologies.signals import exit_status
 
@@ -97,7 +97,7 @@ def _show(done: Mapping[str, Bench]) -> None:
                 "" if figure.limit is None else f"< {figure.limit:g}",
                 f"{figure.baseline:.3g} {figure.unit}: {figure.baseline_name}",
             )
-    Console().print(table)
+    output().print(table)
 
 
 if __name__ == "__main__":

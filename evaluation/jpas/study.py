@@ -23,12 +23,12 @@ from statistics import fmean
 from typing import get_args
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from evaluation.jpas.arms import AT_HEAVY, FAIR, Group, WorkloadName
 from evaluation.jpas.simulation import Means, means, means_alone
 from simulator.reports.statistics import Array, paired_bootstrap
+from simulator.reports.terminal import output
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import HEAVY, LOADS, Load
 from topologies.lab.results import PolicyChoice
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document = {"workload": name, "load": load.name, "seeds": list(seeds), "options": given, "arms": figures}
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
-        Console().print(table(name, load, len(seeds), figures))
+        output().print(table(name, load, len(seeds), figures))
     return 0
 
 

@@ -228,15 +228,14 @@ def tell(wanted: Request, runs: list[Run], options: argparse.Namespace) -> None:
         more = {} if estimate is None else {"recording": estimate.document()}
         sys.stdout.write(dumps(results.document() | more))
         return
-    from rich.console import Console
-
     from simulator.recorded import tables as recorded_tables
     from simulator.reports.table import tables
+    from simulator.reports.terminal import output
 
     if estimate is None:
-        Console().print(*tables(results))
+        output().print(*tables(results))
     else:
-        Console().print(recorded_tables.head(estimate), *tables(results), *recorded_tables.tables(estimate))
+        output().print(recorded_tables.head(estimate), *tables(results), *recorded_tables.tables(estimate))
 
 
 def _estimate(wanted: Request, runs: Sequence[Run], options: argparse.Namespace) -> Estimate | None:

@@ -136,6 +136,7 @@ def run(options: argparse.Namespace) -> int:
 
     from controller.documents.mapping_file import ConfigError
     from controller.policies.registry import PolicyError, make
+    from simulator.reports.terminal import output
     from topologies.lab.bars import Bars
     from topologies.signals import ending_signals
 
@@ -170,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(asdict(result), indent=1) + "\n")
     else:
-        Console().print(table(result))
+        output().print(table(result))
         sys.stdout.write(f"logs and histories: {folder}\n")
     return 0
 

@@ -48,6 +48,17 @@ def test_small_forms_stand_in_for_results_that_are_gone(kernel: FakeKernel, tmp_
     assert kernel.runs() == ["families-light-1"]
 
 
+@pytest.mark.usefixtures("two_groups")
+def test_results_that_were_measured_without_small_forms_get_theirs(kernel: FakeKernel, tmp_path: Path) -> None:
+    forms = tmp_path / "forms"
+    assert run(tmp_path / "out", "--only", "families-light-1") == 0
+    assert run(tmp_path / "out", "--measured", "--small-form", str(forms)) == 0
+    assert [path.name for path in forms.iterdir()] == ["families-light-1.json"]
+    kernel.forget()
+    assert run(tmp_path / "elsewhere", "--only", "families-light-1", "--resume", "--small-form", str(forms)) == 0
+    assert kernel.runs() == []
+
+
 def _jobs(path: Path) -> list[dict]:
     return [job for arm in json.loads(path.read_text())["result"]["arms"] for job in arm["jobs"].values()]
 

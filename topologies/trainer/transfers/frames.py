@@ -40,6 +40,7 @@ class Kind(IntEnum):
     CHUNK = 5
     OPEN = 6
     ASK = 7
+    WELCOME = 8
 
 
 _KINDS = frozenset(int(kind) for kind in Kind)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 from topologies.trainer.transfers.frames import Frame, Kind, PeerLostError
@@ -31,9 +32,12 @@ def peer(context: TaskContext) -> list[AnyChannel]:
     largest = max(equal_parts(context.job.model_bytes, peers))
     buffers = touched(largest), touched(largest)
     context.begin()
-    successor = context.call((context.rank + 1) % peers)
     before = (context.rank - 1) % peers
-    predecessor = context.welcome(listener, {before})[before]
+    # A call ends when the peer answers. Where all call first, nobody answers. So each calls and answers at once.
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(context.call, (context.rank + 1) % peers)
+        predecessor = context.welcome(listener, {before})[before]
+        successor = called.result()
     predecessor.gathers(largest)
     sender: _Sender | _Thread = (
         _Sender(successor) if context.kernel_buffers and successor.holds(largest) else _Thread(successor)

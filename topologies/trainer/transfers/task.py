@@ -139,7 +139,8 @@ class TaskContext:
         sock = self._socket(self.addresses.of(self.host, rail))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((self.addresses.of(self.host, rail), self.job.port))
-        sock.listen(len(self.job.hosts))
+        # Linux gives handshakes up early once more than half of the backlog is unfinished (reqsk_timer_handler).
+        sock.listen(2 * len(self.job.hosts))
         return sock
 
     def _socket(self, address: str) -> socket.socket:
@@ -148,7 +149,7 @@ class TaskContext:
         return self.sockets.add(socket.socket(family, socket.SOCK_STREAM))
 
     def welcome(self, listeners: Sequence[socket.socket], ranks: set[int]) -> dict[int, AnyChannel]:
-        """Accept connections until each of ``ranks`` has greeted on each rail; others are closed.
+        """Accept connections until each of ``ranks`` has greeted on each rail, and answer each; others are closed.
 
         ``listeners`` are in the order of the rails. Raises PeerLostError.
         """
@@ -169,7 +170,7 @@ class TaskContext:
                     continue
                 rail, channel = silent.pop(sock)
                 rank = _rank(channel)
-                if rank is None or (rank, rail) not in missing or (rank, rail) in channels:
+                if rank is None or (rank, rail) not in missing or (rank, rail) in channels or not self._answer(channel):
                     sock.close()
                     continue
                 sock.settimeout(None)
@@ -190,8 +191,16 @@ class TaskContext:
         sock.settimeout(self.hello_seconds)
         return sock, Channel(sock, job_key(self.job.id), address[0])
 
+    def _answer(self, channel: Channel) -> bool:
+        """Answer a greeting. Returns whether the connection is still there."""
+        try:
+            channel.send(Frame(Kind.WELCOME, self.rank))
+        except PeerLostError:
+            return False
+        return True
+
     def call(self, rank: int) -> AnyChannel:
-        """Connect to a peer on each rail, and try again until it listens. Raises PeerLostError, HaltedError."""
+        """Connect to a peer on each rail, and try again until it answers. Raises PeerLostError, HaltedError."""
         deadline = time.monotonic() + self.connect_seconds
         return joined([self._call(rank, rail, deadline) for rail in range(self.addresses.rails)])
 
@@ -204,10 +213,12 @@ class TaskContext:
                 sock.bind((own, 0))
                 sock.settimeout(DIAL_SECONDS)
                 sock.connect((remote, self.job.port))
-                sock.settimeout(None)
                 channel = Channel(sock, job_key(self.job.id), peer)
-                # On a busy network the peer can have given the connection up before this end has it.
+                # On a busy network the peer may have given the connection up while this end has it, and never answer.
                 channel.send(Frame(Kind.HELLO, self.rank))
+                sock.settimeout(max(RETRY_SECONDS, deadline - time.monotonic()))
+                channel.expect(Frame(Kind.WELCOME, rank))
+                sock.settimeout(None)
             except (OSError, PeerLostError) as error:
                 sock.close()
                 if time.monotonic() > deadline:

@@ -141,6 +141,37 @@ def test_who_loses_a_connection_before_the_greeting_calls_again(monkeypatch: pyt
         worker.result(10)
 
 
+@pytest.mark.parametrize("architecture", ["ps", "ring"])
+def test_who_loses_a_connection_after_the_greeting_calls_again(monkeypatch: pytest.MonkeyPatch, architecture: str):
+    """As the kernel does it that gave the handshake up: the first connection is reset when its greeting comes."""
+    job, lost = Job(plan(architecture, 3, 1000)), list[int]()
+    accept = TaskContext._accept
+
+    def accept_late(context: TaskContext, listener: socket.socket) -> tuple[socket.socket, Channel]:
+        sock, channel = accept(context, listener)
+        if context.rank not in lost:
+            lost.append(context.rank)
+            wait_until(lambda: select.select([sock], [], [], 0)[0])
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+            return accept(context, listener)
+        return sock, channel
+
+    monkeypatch.setattr(TaskContext, "_accept", accept_late)
+    job.run()
+    assert sorted(lost) == ([0] if architecture == "ps" else [0, 1, 2])
+    assert [job.finished[rank] for rank in lost] == [[1, 2, 3]] * len(lost)
+
+
+def test_a_listener_has_room_for_twice_as_many_handshakes_as_peers():
+    job = Job(plan("ps", 11, 1000))
+    with job.pool():
+        (listener,) = job.context(0).listen()
+        info = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        # Of a listener, tcpi_sacked is the backlog.
+        assert struct.unpack_from("I", info, 28)[0] >= 20
+
+
 def test_a_peer_that_never_comes_is_named():
     job = Job(plan("ps", 3, 1000))
     lone = TaskContext(job.job, 0, 3, job.addresses, job.sockets[0], print, connect_seconds=0.1)
