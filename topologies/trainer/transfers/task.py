@@ -214,7 +214,7 @@ class TaskContext:
                 sock.settimeout(DIAL_SECONDS)
                 sock.connect((remote, self.job.port))
                 channel = Channel(sock, job_key(self.job.id), peer)
-                # On a busy network the peer may have given the connection up while this end has it, and never answer.
+                # On a busy network the peer may have given up a connection that this end has. Then no answer comes.
                 channel.send(Frame(Kind.HELLO, self.rank))
                 sock.settimeout(max(RETRY_SECONDS, deadline - time.monotonic()))
                 channel.expect(Frame(Kind.WELCOME, rank))

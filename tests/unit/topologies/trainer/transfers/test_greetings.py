@@ -143,11 +143,11 @@ def test_who_loses_a_connection_before_the_greeting_calls_again(monkeypatch: pyt
 
 @pytest.mark.parametrize("architecture", ["ps", "ring"])
 def test_who_loses_a_connection_after_the_greeting_calls_again(monkeypatch: pytest.MonkeyPatch, architecture: str):
-    """As the kernel does it that gave the handshake up: the first connection is reset when its greeting comes."""
+    """The first connection is reset when its greeting comes, as by a kernel that has given up the handshake."""
     job, lost = Job(plan(architecture, 3, 1000)), list[int]()
     accept = TaskContext._accept
 
-    def accept_late(context: TaskContext, listener: socket.socket) -> tuple[socket.socket, Channel]:
+    def accept_second(context: TaskContext, listener: socket.socket) -> tuple[socket.socket, Channel]:
         sock, channel = accept(context, listener)
         if context.rank not in lost:
             lost.append(context.rank)
@@ -157,7 +157,7 @@ def test_who_loses_a_connection_after_the_greeting_calls_again(monkeypatch: pyte
             return accept(context, listener)
         return sock, channel
 
-    monkeypatch.setattr(TaskContext, "_accept", accept_late)
+    monkeypatch.setattr(TaskContext, "_accept", accept_second)
     job.run()
     assert sorted(lost) == ([0] if architecture == "ps" else [0, 1, 2])
     assert [job.finished[rank] for rank in lost] == [[1, 2, 3]] * len(lost)
