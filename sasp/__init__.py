@@ -4,7 +4,7 @@ A gradient is sent in chunks. The chunks of front layers go first, because the n
 parameter server serves the slowest worker first. A training script needs one more line::
 
     import sasp
-    model, optimizer = sasp.wrap(model, optimizer, staleness=1)
+    model, optimizer = sasp.wrap(model, optimizer)
 
 ``wrap`` exchanges gradients by all-reduce. ``join`` uses a parameter server, which ``python -m sasp`` starts. PyTorch
 is loaded only when one of the two is called.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sasp.core import defaults
 from sasp.core.chunks import CHUNK_BYTES
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
@@ -36,9 +37,9 @@ def wrap(
     model: nn.Module,
     optimizer: Optimizer,
     *,
-    staleness: int = 0,
-    partial: bool = False,
-    prediction: Prediction = "none",
+    staleness: int = defaults.STALENESS,
+    partial: bool | None = None,
+    prediction: Prediction | None = None,
     delay_compensation: float = 0.0,
     rates: Rates = "plain",
     halves: bool = False,
@@ -49,9 +50,13 @@ def wrap(
     """Train ``model`` data-parallel by all-reduce; computing leads the network by at most ``staleness`` iterations.
 
     Call it instead of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of
-    ``group`` (None: all). With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are
-    added. Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: a
-    rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an hour).
+    ``group`` (None: all). Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end.
+    ``patience``: a rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an
+    hour).
+
+    With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are added. Where gradients
+    may be late, ``partial`` is True and ``prediction`` is "local" by default; beside ``delay_compensation``, ``rates``
+    and ``halves`` they are off.
 
     ``partial``: only gradients of layers whose transfer does not fit beside the computing are late; the job measures
     that at its beginning and every thousand iterations.
@@ -64,8 +69,10 @@ def wrap(
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 
-    late = StalenessOptions(prediction, delay_compensation, rates)
-    options = AllReduceOptions(group, chunk_bytes, patience, late, partial, halves)
+    others = bool(delay_compensation) or rates != "plain" or halves
+    some, ahead = defaults.ways(partial, prediction, late=staleness != 0, others=others)
+    late = StalenessOptions(ahead, delay_compensation, rates)
+    options = AllReduceOptions(group, chunk_bytes, patience, late, some, halves)
     return wrapping.over_all_reduce(model, optimizer, staleness, options)
 
 
@@ -75,9 +82,9 @@ def join(
     *,
     server: tuple[str, int],
     rank: int,
-    scheme: Scheme | str = "bsp+sasp",
-    partial: bool = False,
-    prediction: Prediction = "none",
+    scheme: Scheme | str = defaults.SCHEME,
+    partial: bool | None = None,
+    prediction: Prediction | None = None,
     delay_compensation: float = 0.0,
     rates: Rates = "plain",
     token: str = "",
@@ -88,13 +95,15 @@ def join(
 
     ``scheme``: bsp, ssp:S or asp, each with ``+overlap`` or ``+sasp`` (of bsp and asp also ``+sasp:S``), as the server
     was started with. The optimiser's kind and options are the server's from worker 0 on; learning rates may change from
-    iteration to iteration. For ``partial``, ``prediction``, ``delay_compensation`` and ``rates`` see ``wrap``.
-    ``patience``: seconds to wait for the server. Raises SaspError.
+    iteration to iteration. For ``partial``, ``prediction``, ``delay_compensation`` and ``rates`` see ``wrap``; for SSP
+    and ASP they are off by default. ``patience``: seconds to wait for the server. Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
     from sasp.training.transports.worker import JoinOptions  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
-    late = StalenessOptions(prediction, delay_compensation, rates)
-    who = JoinOptions(rank, known, token, chunk_bytes, patience, late, partial)
+    others = bool(delay_compensation) or rates != "plain"
+    some, ahead = defaults.ways(partial, prediction, late=known.together and known.lead > 0, others=others)
+    late = StalenessOptions(ahead, delay_compensation, rates)
+    who = JoinOptions(rank, known, token, chunk_bytes, patience, late, some)
     return wrapping.over_server(model, optimizer, server, who)

@@ -11,6 +11,7 @@ import logging
 import sys
 from pathlib import Path
 
+from sasp.core.defaults import SCHEME
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 
@@ -65,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--scheme",
         type=_scheme,
-        default=Scheme(),
-        help="bsp, ssp:S or asp, each with +overlap or +sasp; bsp and asp also with +sasp:S (bsp+sasp)",
+        default=SCHEME,
+        help=f"bsp, ssp:S or asp, each with +overlap or +sasp; bsp and asp also with +sasp:S ({SCHEME})",
     )
     options.add_argument(
         "--token-file",

@@ -15,7 +15,7 @@ ADAPTIVE = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "A
 
 def advice(optimizer: Optimizer, lead: int, late: StalenessOptions) -> str | None:
     """Return a line for people, or None. ``lead``: by how many iterations layers may be late."""
-    if lead == 0 or late.prediction != "none":
+    if lead == 0 or late.prediction != "none" or late.corrects:
         return None
     kind, group = type(optimizer).__name__, optimizer.param_groups[0]
     how_late = f"{lead} iteration{'s' if lead > 1 else ''}"

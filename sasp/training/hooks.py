@@ -78,6 +78,7 @@ class Decoupled:
             self._handles.append(module.register_forward_pre_hook(self._before_forward, prepend=True))
         for module in model.modules():
             self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.flush()))
+            self._handles.append(_before_load(module, self._before_load))
         self._handles.append(model.register_forward_hook(self._after_forward, always_call=True))
 
     @property
@@ -190,6 +191,11 @@ class Decoupled:
             # Autocast keeps casts of parameters until its context ends, and these may have changed.
             torch.clear_autocast_cache()
 
+    def _before_load(self, *_: Any) -> None:
+        self._updates.before_load()
+        # What is in flight is a step from the parameters before.
+        self.flush()
+
     @torch.compiler.disable
     def _after_forward(self, *_: Any) -> None:
         self._training = False
@@ -239,6 +245,12 @@ class Decoupled:
     def _begin_iteration(self) -> None:
         self._missing = [{id(parameter) for parameter in layer.parameters} for layer in self._layers]
         self._sent = [False] * len(self._layers)
+
+
+def _before_load(module: nn.Module, hook: Callable[..., None]) -> Any:
+    """Let ``hook`` be called before ``load_state_dict``; PyTorch before 2.5 has it under another name alone."""
+    public = getattr(module, "register_load_state_dict_pre_hook", None)
+    return module._register_load_state_dict_pre_hook(hook) if public is None else public(hook)
 
 
 def _called_as_they_are(model: nn.Module) -> Iterator[nn.Module]:

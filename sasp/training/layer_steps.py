@@ -102,6 +102,9 @@ class LayerSteps:
         elif self._late.prediction == "momentum" and state.last is not None:
             layer.set_parameters(0, self._ahead(state.last, pending))
 
+    def before_load(self) -> None:
+        """Other parameters may be loaded: steps are taken from those that are there."""
+
     def _of(self, layer: Layer) -> _Late:
         return self._layers.setdefault(_key(layer), _Late(Correction(self._late)))
 
@@ -251,4 +254,4 @@ def _without_hooks(optimizer: Optimizer) -> Callable[[], Any]:
 
 
 def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else copy.copy(value)
+    return value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)

@@ -38,7 +38,8 @@ class OwnStepsContents(ServerContents):
         super().__init__(learning_rate, predicts=True)
         self._optimizer = optimizer
         self._twin = copy.copy(optimizer)
-        self._twin.state = defaultdict(dict)
+        # Adagrad makes its state when it is made.
+        self._twin.state = defaultdict(dict, {p: copy.deepcopy(known) for p, known in optimizer.state.items()})
         self._steps = LayerSteps(self._twin, PLAIN, 1, most)
         self._own: dict[int, _Own] = {}
         self._noted = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from sasp.core.errors import SaspError
 from sasp.training.layers import Layer
 from sasp.training.transports.transport import Piece
 
@@ -78,6 +79,13 @@ class ServerContents:
                 ahead[at].add_(change)
         if ahead is not None:
             layer.set_parameters(0, ahead)
+
+    def before_load(self) -> None:
+        """Raises SaspError: the server's parameters would come in their place."""
+        raise SaspError(
+            "the parameters of a running job are the server's, so what is loaded into a worker's model would be lost; "
+            "load it into worker 0's before sasp.join"
+        )
 
     def _change(self, layer: Layer, late: LateLayer, at: slice, lacks: range) -> torch.Tensor | None:
         """What the elements ``at`` will change by in the iterations that they lack; None: nothing is known."""

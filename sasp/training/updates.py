@@ -28,3 +28,6 @@ class Updates(Protocol):
 
     def look_ahead(self, layer: Layer, pending: range) -> None:
         """The layer computes next, and lacks the iterations ``pending``; none are an empty range."""
+
+    def before_load(self) -> None:
+        """Somebody is about to load other parameters into the model. Raises SaspError where they would be lost."""

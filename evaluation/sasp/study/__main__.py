@@ -4,7 +4,8 @@
     .venv-frameworks/bin/python -m evaluation.sasp.study compare --task cnn
     .venv-frameworks/bin/python -m evaluation.sasp.study rates
 
-``tune`` chooses learning rates on the tuning seeds, ``compare`` then trains on the others; ``plan`` has the rule. What
+``tune`` chooses learning rates on the tuning seeds, ``compare`` then trains on the others; ``plan`` has the rule.
+``same-rate`` trains each arm with the rate to which ``bsp+overlap`` was tuned, as a user does who does not tune. What
 was trained is kept in ``--out``, so the same command goes on with a study that was stopped, or that ``--minutes`` have
 ended. Several tasks may be trained at once, each by a command of its own. With ``--delays`` an arm's gradients are as
 late as they were in a recorded job, and iterations take as long. Without, layers are as late as the arm lets them be,
@@ -30,7 +31,7 @@ import torch
 from evaluation.sasp import rates
 from evaluation.sasp.study import chosen, plan, report
 from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Transport, going_over
-from evaluation.sasp.study.task_study import Place, TaskStudy, TimeIsUpError
+from evaluation.sasp.study.task_study import Place, Step, TaskStudy, TimeIsUpError
 from evaluation.sasp.study.tasks import TASKS
 from sasp.core.errors import SaspError
 from topologies.signals import exit_status
@@ -43,7 +44,7 @@ LATENCY = 0.2
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     options = argparse.ArgumentParser(prog="python -m evaluation.sasp.study", description=__doc__)
-    options.add_argument("step", choices=["tune", "compare", "rates"])
+    options.add_argument("step", choices=[*get_args(Step), "rates"])
     options.add_argument("--task", nargs="+", choices=list(TASKS), default=list(TASKS))
     options.add_argument("--arm", nargs="+", choices=list(ARMS), help="all that go over the transport by default")
     options.add_argument("--ratio", type=float, default=1.0, help="communication as a share of computing (1)")
@@ -95,9 +96,9 @@ def _studies(options: argparse.Namespace, over: Transport, until: float) -> list
 
 def studied(options: argparse.Namespace) -> list[report.Row]:
     """Train what is missing. Raises OSError, ValueError, SaspError, TimeIsUpError."""
-    arms, compare = arms_of(options), options.step == "compare"
+    arms = arms_of(options)
     studies = _studies(options, options.over, time.monotonic() + 60 * options.minutes)
-    return [row for study in studies for row in study.rows(arms, compare=compare, tell=sys.stderr.write)]
+    return [row for study in studies for row in study.rows(arms, options.step, sys.stderr.write)]
 
 
 def show(rows: Sequence[report.Row], arms: Sequence[str]) -> None:
@@ -113,8 +114,7 @@ def document(options: argparse.Namespace) -> dict[str, Any]:
     transports: tuple[Transport, ...] = get_args(Transport)
     studies = {over: _studies(options, over, -math.inf) for over in transports}
     tuned = {
-        over: [row for study in studies[over] for row in study.rows(chosen.wanted_of(over), compare=False)]
-        for over in transports
+        over: [row for study in studies[over] for row in study.rows(chosen.wanted_of(over))] for over in transports
     }
     compared = {
         over: [row for study in studies[over] for arm in chosen.wanted_of(over) for row in _known(study, arm)]
@@ -141,7 +141,7 @@ def document(options: argparse.Namespace) -> dict[str, Any]:
 def _known(study: TaskStudy, arm: str) -> list[report.Row]:
     """The row of an arm's comparison, if it is done."""
     try:
-        return study.rows([arm], compare=True)
+        return study.rows([arm], "compare")
     except TimeIsUpError:
         return []
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from evaluation.sasp.emulation.recording import read
 from evaluation.sasp.study import plan, report
@@ -17,6 +18,10 @@ from evaluation.sasp.study.runs import Goal, Run, Trained
 from evaluation.sasp.study.tasks import Task
 from evaluation.sasp.study.times import kept
 from evaluation.sasp.study.training import train
+
+Step = Literal["tune", "same-rate", "compare"]
+"""On the tuning seeds, each arm with the rate to which it was tuned, or all with that of ``plan.BASELINE``, as users do
+who do not tune; or on the other seeds."""
 
 
 class TimeIsUpError(Exception):
@@ -59,11 +64,10 @@ class TaskStudy:
     def rows(
         self,
         arms: Sequence[str],
-        *,
-        compare: bool,
+        step: Step = "tune",
         tell: Callable[[str], object] = lambda _line: None,
     ) -> list[report.Row]:
-        """A row an arm, of the tuning seeds or the others; ``tell`` is called with each line as soon as it is known.
+        """A row an arm; ``tell`` is called with each line as soon as it is known.
 
         Raises OSError, ValueError, SaspError, TimeIsUpError.
         """
@@ -71,12 +75,17 @@ class TaskStudy:
         tell(f"{self.setting.task}: the target is {self.target:.4g}\n")
         rows = []
         for name in arms:
-            choice = plan.tuned(self.setting, ARMS[name], self.target, self._train)
-            runs = (plan.comparison if compare else plan.of_choice)(self.setting, name, choice, self.target)
+            choice = self._tuned(name)
+            if step == "same-rate":
+                choice = choice._replace(rate=self._tuned(plan.BASELINE).rate)
+            runs = (plan.comparison if step == "compare" else plan.of_choice)(self.setting, name, choice, self.target)
             seconds = self._seconds(ARMS[name])
             rows.append(report.row([self._train(*run) for run in runs], self.target, seconds))
             tell(report.lines(rows, PLAIN_ARMS)[-1] + "\n")
         return rows
+
+    def _tuned(self, arm: str) -> plan.Choice:
+        return plan.tuned(self.setting, ARMS[arm], self.target, self._train)
 
     def _seconds(self, arm: Arm) -> float:
         """Return the seconds of an iteration, as recorded or computed."""

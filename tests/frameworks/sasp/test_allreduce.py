@@ -15,8 +15,8 @@ from tests.support.paths import ROOT, SUPPORT
 
 RANKS = SUPPORT / "frameworks" / "sasp_ranks.py"
 KINDS = ("plain", "adam", "tangled", "accumulate", "mixed")
-TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks", "ahead")
-WAYS = ("momentum-1", "local-2", "corrected-2", "partial-1", "partial-momentum-2", "halves-1")
+TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks", "loads", "ahead")
+WAYS = ("momentum-1", "local-2", "corrected-2", "partial-local-1", "partial-momentum-2", "halves-1")
 THREE = ("slow-evaluate-1", "slow-evaluate-3", *(f"slow-evaluate-adam-{way}" for way in WAYS), "momentum-ddp",
          *(f"{way}-0" for way in ("momentum", "local", "corrected")))  # fmt: skip
 
@@ -117,6 +117,12 @@ def test_what_the_ranks_disagree_on_is_said(two_ranks: dict[str, list[dict]]) ->
 def test_a_second_backward_pass_is_refused_with_what_would_be_right(two_ranks: dict[str, list[dict]]) -> None:
     for said in two_ranks["twice"]:
         assert "no_sync" in said["said"]
+
+
+def test_what_is_loaded_amid_a_training_stays(two_ranks: dict[str, list[dict]]) -> None:
+    for rank in two_ranks["loads"]:
+        for found, wanted in zip(rank["found"], rank["wanted"], strict=True):
+            assert torch.equal(found, wanted)
 
 
 def test_hooks_are_of_iterations_and_not_of_layers(two_ranks: dict[str, list[dict]]) -> None:

@@ -193,6 +193,15 @@ def test_a_servers_worker_trains_with_late_gradients(scheme: str, options: dict[
     assert mean_square(model) < first
 
 
+def test_what_is_loaded_into_a_workers_model_would_be_lost_and_is_refused() -> None:
+    model, inner = made()
+    with joined(model, inner, "bsp+sasp:1") as (wrapped, optimizer):
+        train(model, optimizer, wrapped)
+        with pytest.raises(sasp.SaspError, match="load it into worker 0's before"):
+            wrapped.load_state_dict(wrapped.state_dict())
+    model.load_state_dict(model.state_dict())
+
+
 def test_what_a_server_cannot_do_is_refused() -> None:
     for options, why in (
         ({"prediction": "momentum", "rates": "gap"}, "go only with prediction='none'"),

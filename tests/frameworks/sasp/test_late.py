@@ -273,6 +273,23 @@ def test_a_worker_of_a_server_is_ahead_by_its_own_steps_in_flight() -> None:
     assert layer.flat_parameters().tolist() == [0.5, 0.125]
 
 
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW, torch.optim.Adagrad, torch.optim.RMSprop])
+def test_a_workers_own_step_is_that_of_its_optimiser(kind: type[torch.optim.Optimizer]) -> None:
+    models = [nn.Linear(1, 2, bias=False) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    (layer,) = find_layers(models[0], models[0].parameters())
+    worker, alone = (kind(model.parameters(), lr=0.1) for model in models)
+    server = OwnStepsContents(worker, lambda: 0.1, 1)
+    server.note(1, [(layer, 1)])
+    server.absorb(layer, [Piece(1, 0, layer.flat_parameters())])
+    server.own(layer, 2, contents(1.0, -2.0, 1.0))
+    server.note(2, [(layer, 1)])
+    server.look_ahead(layer, range(2, 3))
+    models[1].weight.grad = contents(1.0, -2.0).reshape(2, 1)
+    alone.step()
+    assert layer.flat_parameters().tolist() == pytest.approx(models[1].weight.flatten().tolist())
+
+
 def chunk(late: StalenessOptions) -> LateChunk:
     return LateChunk(torch.ones(1), lambda parameter: torch.optim.SGD([parameter], lr=1.0), late)
 

@@ -16,7 +16,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import sasp
 from host_reporter.integrations.torch import Watch
+from sasp.core.defaults import SCHEME
+from sasp.core.staleness import StalenessOptions
 from sasp.server.server import Server, listen
+from sasp.training import wrapping
+from sasp.training.options import AllReduceOptions
+from sasp.training.transports.worker import JoinOptions
 
 STEPS = 4
 
@@ -25,7 +30,7 @@ STEPS = 4
 def server() -> Iterator[tuple[str, int]]:
     """Of a job with one worker."""
     with listen("127.0.0.1", 0) as listener:
-        job = Server(listener, 1, sasp.parse("bsp+sasp"), token="", patience=20)
+        job = Server(listener, 1, SCHEME, token="", patience=20)
         thread = threading.Thread(target=job.run)
         thread.start()
         yield listener.getsockname()
@@ -126,3 +131,35 @@ def test_a_one_cycle_schedule_finds_the_optimisers_defaults(server: tuple[str, i
         rates = train(model, optimizer, lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=STEPS + 1))
     assert max(rates) == pytest.approx(0.5, rel=0.2)
     optimizer.close()
+
+
+def test_where_gradients_may_be_late_the_default_is_partial_and_local(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[object, StalenessOptions, bool]] = []
+
+    def ranks(_model: nn.Module, _inner: object, staleness: int, options: AllReduceOptions) -> None:
+        seen.append((staleness, options.late, options.partial))
+
+    def worker(_model: nn.Module, _inner: object, _server: object, who: JoinOptions) -> None:
+        seen.append((str(who.scheme), who.late, who.partial))
+
+    monkeypatch.setattr(wrapping, "over_all_reduce", ranks)
+    monkeypatch.setattr(wrapping, "over_server", worker)
+    local, plain, gap = StalenessOptions("local"), StalenessOptions(), StalenessOptions(rates="gap")
+    sasp.wrap(*made())
+    sasp.wrap(*made(), staleness=0)
+    sasp.wrap(*made(), halves=True)
+    sasp.wrap(*made(), rates="gap")
+    sasp.wrap(*made(), staleness=2, partial=False)
+    where = {"server": ("127.0.0.1", 1), "rank": 0}
+    sasp.join(*made(), **where)
+    sasp.join(*made(), **where, scheme="bsp+sasp")
+    sasp.join(*made(), **where, scheme="ssp:2+sasp")
+    sasp.join(*made(), **where, rates="gap")
+    sasp.join(*made(), **where, prediction="momentum")
+    assert seen == [
+        (1, local, True), (0, plain, False), (1, plain, False), (1, gap, False), (2, local, False),
+        ("bsp+sasp:1", local, True), ("bsp+sasp", plain, False), ("ssp:2+sasp", plain, False),
+        ("bsp+sasp:1", gap, False), ("bsp+sasp:1", StalenessOptions("momentum"), True),
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ Every case is trained by plain DDP or by SaSP, on the same data, so that the par
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import sys
@@ -34,6 +35,9 @@ WAYS = {
     "halves": {"halves": True},
 }
 """What a case's name asks for."""
+
+PLAIN = {"partial": False, "prediction": "none"}
+"""Nothing is done about late gradients."""
 
 
 class Tangled(nn.Module):
@@ -102,7 +106,7 @@ def train(case: str, rank: int, folder: Path) -> dict[str, object]:
         if rank == 1:
             for parameter in model.parameters():
                 nn.init.zeros_(parameter)  # rank 0's are to be taken
-        ways = {name: value for way, options in WAYS.items() if way in case for name, value in options.items()}
+        ways = PLAIN | {name: value for way, options in WAYS.items() if way in case for name, value in options.items()}
         model, optimizer = sasp.wrap(model, optimizer, staleness=staleness, chunk_bytes=1024, **ways)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 4, gamma=0.5)
     leads, late = [], []
@@ -151,8 +155,8 @@ def refused(rank: int) -> dict[str, object]:
         "way": {"prediction": "adam"},
         "ways": {"prediction": "local", "rates": "gap"},
         "other ways": {"delay_compensation": float(rank)},
-        "needless": {"partial": True},
-        "halves": {"halves": True},
+        "needless": {"partial": True, "staleness": 0},
+        "halves": {"halves": True, "staleness": 0},
         "halves and more": {"halves": True, "staleness": 1, "prediction": "momentum"},
     }.items():
         model, optimizer = make("plain-0")
@@ -199,6 +203,22 @@ def hooks(rank: int) -> dict[str, object]:
     return counts
 
 
+def loads(rank: int) -> dict[str, object]:
+    """Amid a training that computes ahead, parameters are loaded; what becomes of them without another step."""
+    model, inner = make("plain-0")
+    wanted = copy.deepcopy(model.state_dict())
+    model, optimizer = sasp.wrap(model, inner, partial=False, chunk_bytes=1024)
+    for number, (x, y) in enumerate(batches(rank)[:6]):
+        if number == 4:
+            model.load_state_dict(wanted)
+            for group in optimizer.param_groups:
+                group["lr"] = 0.0
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    optimizer.close()
+    return {"wanted": list(wanted.values()), "found": [parameter.detach() for parameter in model.parameters()]}
+
+
 def ahead(rank: int) -> dict[str, object]:
     """Rank 0 has all its layers ready, rank 1 has one until the other has received that one; whether it has."""
     model, _optimizer = make("plain-0")
@@ -243,7 +263,7 @@ def main() -> None:
     # A rank trains for a few iterations only.
     partial.WARM_UP, partial.MEASURED, partial.TRIED, partial.AGAIN = 1, 2, 1, 6
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
-    special = {"refused": refused, "twice": twice, "hooks": hooks, "ahead": ahead}
+    special = {"refused": refused, "twice": twice, "hooks": hooks, "loads": loads, "ahead": ahead}
     if cases[0] in ("killed", "silent"):
         torch.save(lost(cases[0], rank), folder / f"{cases[0]}.{rank}.pt")
         return

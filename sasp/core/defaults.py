@@ -1,0 +1,29 @@
+"""What ``wrap`` and ``join`` do where a script says nothing about late gradients. Pure.
+
+[ours] Of the ways that let only the layers be late that need it, this one has a target soonest, as
+``evaluation.sasp.study.chosen`` says. Where staleness would save less than 5 % of an iteration, no layer is late.
+"""
+
+from __future__ import annotations
+
+from sasp.core.scheme import Scheme
+from sasp.core.staleness import Prediction
+
+STALENESS = 1
+PARTIAL = True
+PREDICTION: Prediction = "local"
+SCHEME = Scheme("bsp", STALENESS, "sasp")
+"""Of a parameter server and its workers."""
+
+
+def ways(partial: bool | None, prediction: Prediction | None, *, late: bool, others: bool) -> tuple[bool, Prediction]:
+    """Return ``partial`` and ``prediction``, with their defaults where a script does not give them (None).
+
+    ``late``: whether gradients may be late, and an iteration's are one step. ``others``: whether the script gives
+    another option about late gradients, beside which the defaults would be refused. Else both are off.
+    """
+    usual = late and not others
+    return (
+        (PARTIAL and usual) if partial is None else partial,
+        (PREDICTION if usual else "none") if prediction is None else prediction,
+    )
