@@ -76,9 +76,11 @@ class Decoupled:
         for module in _called_as_they_are(model):
             # Before other people's hooks: weight normalisation makes its weight of our parameters in one.
             self._handles.append(module.register_forward_pre_hook(self._before_forward, prepend=True))
+        trained = {id(parameter) for layer in self._layers for parameter in layer.parameters}
         for module in model.modules():
             self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.flush()))
-            self._handles.append(_before_load(module, self._before_load))
+            if trained.intersection(map(id, module.parameters())):
+                self._handles.append(_before_load(module, self._before_load))
         self._handles.append(model.register_forward_hook(self._after_forward, always_call=True))
 
     @property
@@ -193,7 +195,8 @@ class Decoupled:
 
     def _before_load(self, *_: Any) -> None:
         self._updates.before_load()
-        # What is in flight is a step from the parameters before.
+        # What is in flight is a step from the parameters before. A forward pass that has begun is given up.
+        self._touched = [min(iteration, self.clocks.computed) for iteration in self._touched]
         self.flush()
 
     @torch.compiler.disable

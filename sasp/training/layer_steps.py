@@ -66,7 +66,7 @@ class LayerSteps:
         """The options as they are now, after a scheduler or anybody else changed them, are those of ``iteration``."""
         self._leads[iteration] = {_key(layer): lead for layer, lead in leads}
         self._options[iteration] = [
-            {name: _copy(value) for name, value in group.items() if name != "params"}
+            {name: _copy(value, copy.copy) for name, value in group.items() if name != "params"}
             for group in self._optimizer.param_groups
         ]
 
@@ -184,7 +184,11 @@ class LayerSteps:
     def _kept_state(self, layer: Layer) -> Iterator[None]:
         """What the optimiser knows of the layer is afterwards as it was before."""
         known = self._optimizer.state
-        kept = {p: {name: _copy(value) for name, value in known[p].items()} for p in layer.parameters if p in known}
+        kept = {
+            p: {name: _copy(value, copy.deepcopy) for name, value in known[p].items()}
+            for p in layer.parameters
+            if p in known
+        }
         try:
             yield
         finally:
@@ -253,5 +257,6 @@ def _without_hooks(optimizer: Optimizer) -> Callable[[], Any]:
     return partial(step.__wrapped__ if getattr(step, "hooked", False) else step, optimizer)
 
 
-def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+def _copy(value: Any, other: Callable[[Any], Any]) -> Any:
+    """A tensor's copy; ``other`` copies what is none."""
+    return value.clone() if isinstance(value, torch.Tensor) else other(value)

@@ -16,6 +16,7 @@ import torch
 from torch.optim import Optimizer
 
 from sasp.core.staleness import PLAIN
+from sasp.exchange import rules
 from sasp.training.layer_steps import LayerSteps
 from sasp.training.layers import Layer
 from sasp.training.server_contents import LateLayer, ServerContents
@@ -38,8 +39,12 @@ class OwnStepsContents(ServerContents):
         super().__init__(learning_rate, predicts=True)
         self._optimizer = optimizer
         self._twin = copy.copy(optimizer)
-        # Adagrad makes its state when it is made.
-        self._twin.state = defaultdict(dict, {p: copy.deepcopy(known) for p, known in optimizer.state.items()})
+        # The server's optimiser begins anew, whatever steps this one has taken. Some kinds make their state at once.
+        make = rules.optimizer_factory(*rules.describe(optimizer))
+        self._twin.state = defaultdict(dict)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                self._twin.state.update(make(parameter).state)
         self._steps = LayerSteps(self._twin, PLAIN, 1, most)
         self._own: dict[int, _Own] = {}
         self._noted = 0

@@ -202,6 +202,13 @@ def test_what_is_loaded_into_a_workers_model_would_be_lost_and_is_refused() -> N
     model.load_state_dict(model.state_dict())
 
 
+def test_what_nobody_trains_may_be_loaded_into_a_workers_model() -> None:
+    model, inner = made()
+    model.add_module("target", nn.Linear(2, 2).requires_grad_(False))
+    with joined(model, inner, "bsp+sasp:1") as (wrapped, _):
+        wrapped.target.load_state_dict(nn.Linear(2, 2).state_dict())
+
+
 def test_what_a_server_cannot_do_is_refused() -> None:
     for options, why in (
         ({"prediction": "momentum", "rates": "gap"}, "go only with prediction='none'"),

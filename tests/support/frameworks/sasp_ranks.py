@@ -204,12 +204,13 @@ def hooks(rank: int) -> dict[str, object]:
 
 
 def loads(rank: int) -> dict[str, object]:
-    """Amid a training that computes ahead, parameters are loaded; what becomes of them without another step."""
+    """Amid a training, after a forward pass that computes ahead, parameters are loaded; what becomes of them."""
     model, inner = make("plain-0")
     wanted = copy.deepcopy(model.state_dict())
     model, optimizer = sasp.wrap(model, inner, partial=False, chunk_bytes=1024)
     for number, (x, y) in enumerate(batches(rank)[:6]):
         if number == 4:
+            model(x)
             model.load_state_dict(wanted)
             for group in optimizer.param_groups:
                 group["lr"] = 0.0
