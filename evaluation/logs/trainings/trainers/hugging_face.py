@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from evaluation.logs.truth import OUTPUT, Series, Truth
@@ -61,6 +63,11 @@ def main() -> None:
                 epochs.add(entry["epoch"], entry["eval_loss"])
         state = f"out/checkpoint-{STEPS}/trainer_state.json"
         Truth(run, {OUTPUT: epochs if options.no_bar else run, state: run}).write()
+    if dist.is_initialized():
+        dist.barrier()
+        # PyTorch's own threads may abort a rank that takes itself apart; all is written by then.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":
