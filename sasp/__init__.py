@@ -50,9 +50,9 @@ def wrap(
     """Train ``model`` data-parallel by all-reduce; computing leads the network by at most ``staleness`` iterations.
 
     Call it instead of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of
-    ``group`` (None: all). Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end.
-    ``patience``: a rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an
-    hour).
+    ``group`` (None: all). Call ``optimizer.flush()`` before parameters are read or changed, ``optimizer.close()`` at
+    the end. ``patience``: a rank that is silent for so many seconds ends the job (None: torch.distributed's own limit,
+    half an hour).
 
     With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are added. Where gradients
     may be late, ``partial`` is True and ``prediction`` is "local" by default; beside ``delay_compensation``, ``rates``
@@ -70,9 +70,9 @@ def wrap(
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 
     others = bool(delay_compensation) or rates != "plain" or halves
-    some, ahead = defaults.ways(partial, prediction, late=staleness != 0, others=others)
-    late = StalenessOptions(ahead, delay_compensation, rates)
-    options = AllReduceOptions(group, chunk_bytes, patience, late, some, halves)
+    partial, prediction = defaults.ways(partial, prediction, late=staleness != 0, others=others)
+    late = StalenessOptions(prediction, delay_compensation, rates)
+    options = AllReduceOptions(group, chunk_bytes, patience, late, partial, halves)
     return wrapping.over_all_reduce(model, optimizer, staleness, options)
 
 
@@ -103,7 +103,8 @@ def join(
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
     others = bool(delay_compensation) or rates != "plain"
-    some, ahead = defaults.ways(partial, prediction, late=known.together and known.lead > 0, others=others)
-    late = StalenessOptions(ahead, delay_compensation, rates)
-    who = JoinOptions(rank, known, token, chunk_bytes, patience, late, some)
+    late_in_step = known.together and known.lead > 0
+    partial, prediction = defaults.ways(partial, prediction, late=late_in_step, others=others)
+    late = StalenessOptions(prediction, delay_compensation, rates)
+    who = JoinOptions(rank, known, token, chunk_bytes, patience, late, partial)
     return wrapping.over_server(model, optimizer, server, who)

@@ -20,8 +20,8 @@ SCHEME = Scheme("bsp", STALENESS, "sasp")
 def ways(partial: bool | None, prediction: Prediction | None, *, late: bool, others: bool) -> tuple[bool, Prediction]:
     """Return ``partial`` and ``prediction``, with their defaults where a script does not give them (None).
 
-    ``late``: whether gradients may be late, and an iteration's are one step. ``others``: whether the script gives
-    another option about late gradients, beside which the defaults would be refused. Else both are off.
+    Both are off unless gradients may be late and all workers' gradients of an iteration make one step (``late``), and
+    where the script gives another option beside which they would be refused (``others``).
     """
     usual = late and not others
     return (

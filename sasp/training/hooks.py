@@ -80,7 +80,7 @@ class Decoupled:
         for module in model.modules():
             self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.flush()))
             if trained.intersection(map(id, module.parameters())):
-                self._handles.append(_before_load(module, self._before_load))
+                self._handles.append(_register_before_load(module, self._before_load))
         self._handles.append(model.register_forward_hook(self._after_forward, always_call=True))
 
     @property
@@ -250,7 +250,7 @@ class Decoupled:
         self._sent = [False] * len(self._layers)
 
 
-def _before_load(module: nn.Module, hook: Callable[..., None]) -> Any:
+def _register_before_load(module: nn.Module, hook: Callable[..., None]) -> Any:
     """Let ``hook`` be called before ``load_state_dict``; PyTorch before 2.5 has it under another name alone."""
     public = getattr(module, "register_load_state_dict_pre_hook", None)
     return module._register_load_state_dict_pre_hook(hook) if public is None else public(hook)

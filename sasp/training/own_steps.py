@@ -39,7 +39,7 @@ class OwnStepsContents(ServerContents):
         super().__init__(learning_rate, predicts=True)
         self._optimizer = optimizer
         self._twin = copy.copy(optimizer)
-        # The server's optimiser begins anew, whatever steps this one has taken. Some kinds make their state at once.
+        # The server's optimiser begins anew, whatever steps this one has taken. Some kinds have a state before that.
         make = rules.optimizer_factory(*rules.describe(optimizer))
         self._twin.state = defaultdict(dict)
         for group in optimizer.param_groups:

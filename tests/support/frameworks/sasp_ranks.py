@@ -204,7 +204,7 @@ def hooks(rank: int) -> dict[str, object]:
 
 
 def loads(rank: int) -> dict[str, object]:
-    """Amid a training, after a forward pass that computes ahead, parameters are loaded; what becomes of them."""
+    """Loads parameters during a training, after a forward pass that computes ahead. Returns what becomes of them."""
     model, inner = make("plain-0")
     wanted = copy.deepcopy(model.state_dict())
     model, optimizer = sasp.wrap(model, inner, partial=False, chunk_bytes=1024)

@@ -65,7 +65,7 @@ def main() -> None:
         Truth(run, {OUTPUT: epochs if options.no_bar else run, state: run}).write()
     if dist.is_initialized():
         dist.barrier()
-        # PyTorch's own threads may abort a rank that takes itself apart; all is written by then.
+        # PyTorch's own threads may abort a rank while its interpreter exits; all is written by then.
         sys.stdout.flush()
         os._exit(0)
 

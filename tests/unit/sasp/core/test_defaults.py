@@ -1,4 +1,4 @@
-"""What a job does about late gradients that does not say so."""
+"""What is done about late gradients where a script does not say it."""
 
 from __future__ import annotations
 
