@@ -7,6 +7,7 @@ that does other work too.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,15 @@ def _controllers() -> Iterator[None]:
     with fork_servers() as servers, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Controller, "begin", servers.begin)
         yield
+
+
+@pytest.fixture
+def frozen_heap() -> Iterator[None]:
+    """Python's collector does not walk what earlier tests left. A walk would count as time of the code under test."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

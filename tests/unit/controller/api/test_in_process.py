@@ -162,6 +162,7 @@ def test_others_may_go_on_between_requests_that_have_come_at_once(monkeypatch: p
         assert len(pauses) >= 50
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_record_costs_a_request_less_than_a_millisecond() -> None:
     """In processor time, so that what else runs here does not count. A change has the most in its record."""
     with served() as api:

@@ -141,6 +141,7 @@ def test_a_job_on_the_host_keeps_it_unless_it_is_forced(make: Any) -> None:
     assert not yard.registry.has_job("a")
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_many_hosts_are_added_quickly(make: Any) -> None:
     yard = make(enrolment={"most_waiting_per_address": 2000})
     for number in range(1000):

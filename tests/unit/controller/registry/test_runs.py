@@ -188,6 +188,7 @@ class CountingStore(Store):
         super().put(kind, record_id, body)
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_batch_with_thousands_of_flows_is_noted_once(tmp_path: Path) -> None:
     store = CountingStore(tmp_path / "j.db")
     registry = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
@@ -216,6 +217,7 @@ def test_a_batch_with_thousands_of_flows_is_noted_once(tmp_path: Path) -> None:
         batch(4, range(1, 4098))
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_thousands_of_tasks_do_not_make_each_flow_dear(world: World) -> None:
     def processor_seconds(job: str, task_count: int, first_port: int) -> float:
         tasks = [{"role": "peer", "host": f"h{1 + k % 2}", "port": first_port + k} for k in range(task_count)]
@@ -227,7 +229,7 @@ def test_thousands_of_tasks_do_not_make_each_flow_dear(world: World) -> None:
         return time.process_time() - began
 
     def least(task_count: int, first_port: int) -> float:
-        """Returns the least of three runs: a collection of everything that Python has may fall into one of them."""
+        """Returns the least of three runs."""
         return min(
             processor_seconds(f"job-{task_count}-{n}", task_count, first_port + n * task_count) for n in range(3)
         )

@@ -62,6 +62,7 @@ def _reader(path: Path):
     return source.reader
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_hole_at_the_begin_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("wb") as log:

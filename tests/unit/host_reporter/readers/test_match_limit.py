@@ -42,6 +42,7 @@ def reader(pattern: str) -> Interpreter:
         (rf"{STEP}[^x]*[^x]*[^x]*[^x]*x", "7" + "a" * 3000),
     ],
 )
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_match_without_end_is_ended(pattern: str, line: str) -> None:
     """That ``re`` asks for signals while it matches is said nowhere: it is proven here, for its every kind of loop."""
     limit, parse = MatchLimit(), CompiledPattern(Pattern(regex=pattern)).read

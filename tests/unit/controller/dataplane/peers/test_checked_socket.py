@@ -161,6 +161,7 @@ class Flood:
 
 
 @pytest.mark.parametrize("kind", [ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_BARRIER_REPLY, ofp.OFPT_PACKET_IN])
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_flood_leaves_the_loop_to_others(connection: Connection, kind: int) -> None:
     connection.become_ready()
     near, connection.checked._socket = connection.checked._socket, Flood(message(kind, bytes(4)) * 4000)

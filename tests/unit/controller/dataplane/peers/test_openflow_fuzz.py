@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evaluation.bench.support.openflow.messages import Case, Generator, recorded
 from evaluation.bench.support.openflow.reader import Reader, faults_without_check
 
 MESSAGES = 10_000
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_what_passes_the_check_neither_hangs_ryu_nor_makes_it_raise() -> None:
     reader = Reader()
     for case in Generator(seed=1).cases(MESSAGES):

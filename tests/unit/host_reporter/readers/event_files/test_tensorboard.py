@@ -106,6 +106,7 @@ def seconds_of(garbage: bytes, size: int) -> tuple[float, Records, float]:
 
 
 @pytest.mark.parametrize("what", GARBAGE)
+@pytest.mark.usefixtures("frozen_heap")
 def test_garbage_costs_time_in_proportion_and_leaves_pauses(what: str) -> None:
     quarter, records, longest = seconds_of(GARBAGE[what], 2**18)
     whole, records, longest = seconds_of(GARBAGE[what], 2**20)
