@@ -99,7 +99,7 @@ def join(
     and ASP they are off by default. ``patience``: seconds to wait for the server. Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
-    from sasp.training.transports.worker import JoinOptions  # noqa: PLC0415 (as above)
+    from sasp.training.transports.greeting import JoinOptions  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
     others = bool(delay_compensation) or rates != "plain"

@@ -9,7 +9,7 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from sasp.core.errors import SaspError
+from sasp.core.errors import EndOfStreamError, SaspError
 
 _HEADER = struct.Struct("!2sBBIIdQ")
 _MAGIC = b"Sp"
@@ -141,7 +141,7 @@ def send_all(sock: socket.socket, *parts: bytes | memoryview) -> None:
 def receive(sock: socket.socket, longest: int = MAX_LAYER_BYTES) -> tuple[Frame, bytearray]:
     """The next message; ``longest``: bytes of contents, of which no more are taken in.
 
-    Raises SaspError for the end of the stream or a message of something else, OSError.
+    Raises EndOfStreamError, SaspError for a message of something else, OSError.
     """
     head = _exactly(sock, HEADER_BYTES)
     frame = unpack(head)
@@ -156,6 +156,6 @@ def _exactly(sock: socket.socket, length: int) -> bytearray:
     while view:
         got = sock.recv_into(view)
         if got == 0:
-            raise SaspError("the connection was closed")
+            raise EndOfStreamError("the connection was closed")
         view = view[got:]
     return data

@@ -29,7 +29,9 @@ T = TypeVar("T")
 
 log = logging.getLogger("sasp")
 
-MAX_UNGREETED = 64
+MAX_STRANGERS = 64
+"""Beside its workers a server has at most so many connections."""
+
 GREETING_SECONDS = 10.0
 _READ_BYTES = 256 * 1024
 _GOODBYE_SECONDS = 1.0
@@ -94,7 +96,7 @@ class Server:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, address = self._listener.accept()
-            if len(self._all) - len(self._by_rank) >= MAX_UNGREETED:
+            if len(self._all) >= self._workers + MAX_STRANGERS:
                 sock.close()
                 return
             sock.setblocking(False)
@@ -315,10 +317,11 @@ def _writable(sockets: Mapping[T, socket.socket], seconds: float) -> set[T]:
         return {key.data for key, _events in poll.select(seconds)}
 
 
-def listen(address: str, port: int) -> socket.socket:
-    """A listening socket. Raises SaspError."""
+def listen(address: str, port: int, workers: int) -> socket.socket:
+    """A listening socket for so many workers. Raises SaspError."""
     try:
-        return socket.create_server((address, port), backlog=MAX_UNGREETED)
+        # Linux gives handshakes up early once more than half of the backlog is unfinished (reqsk_timer_handler).
+        return socket.create_server((address, port), backlog=2 * (workers + MAX_STRANGERS))
     except OSError as error:
         raise SaspError(f"cannot listen on {address}:{port}: {error}") from error
 
@@ -335,7 +338,7 @@ def serve(
     store: Store | None = None,
 ) -> None:
     """Serve one job; ``listening`` is called with the port once workers may come. Raises SaspError."""
-    with listen(address, port) as listener:
+    with listen(address, port, workers) as listener:
         server = Server(listener, workers, scheme, token=token, patience=patience, store=store)
         if listening is not None:
             listening(listener.getsockname()[1])

@@ -23,8 +23,9 @@ from sasp.training.own_steps import OwnStepsContents
 from sasp.training.refusals import refuse
 from sasp.training.server_contents import ServerContents
 from sasp.training.transports.allreduce import AllReduce
+from sasp.training.transports.greeting import Greeting, JoinOptions
 from sasp.training.transports.transport import GradientTransport
-from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
+from sasp.training.transports.worker import ServerLink
 
 log = logging.getLogger("sasp")
 

@@ -19,8 +19,9 @@ from sasp.exchange.frames import MAX_LATE, Frame, Kind
 from sasp.exchange.peers import Hello
 from sasp.server.store import Store
 from sasp.training.layers import Layer
+from sasp.training.transports.greeting import JoinOptions
 from sasp.training.transports.transport import Piece
-from sasp.training.transports.worker import JoinOptions, as_bytes
+from sasp.training.transports.worker import as_bytes
 
 
 class Job:

@@ -25,7 +25,7 @@ from evaluation.sasp.study.tasks import TASKS, WARM_UP, Batch, Data, Task, make_
 from sasp.core.errors import SaspError
 from sasp.training.layers import Layer, find_layers
 from sasp.training.options import AllReduceOptions
-from sasp.training.transports.worker import JoinOptions
+from sasp.training.transports.greeting import JoinOptions
 from sasp.training.wrapping import decoupled_over_ranks, decoupled_over_server
 
 CHUNK_BYTES = 1 << 30

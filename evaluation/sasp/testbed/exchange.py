@@ -28,7 +28,8 @@ from sasp.core.staleness import StalenessOptions
 from sasp.exchange import rules
 from sasp.training.layers import find_layers
 from sasp.training.options import AllReduceOptions
-from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
+from sasp.training.transports.greeting import Greeting, JoinOptions
+from sasp.training.transports.worker import ServerLink
 from sasp.training.wrapping import all_reduce, decoupled_over_ranks, decoupled_over_server, over_all_reduce
 
 _MEBIBYTE = 1024 * 1024

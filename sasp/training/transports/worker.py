@@ -8,65 +8,34 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 
 from sasp.core.chunks import MIN_CHUNK_BYTES, Layout, chunk_elements
-from sasp.core.errors import SaspError
+from sasp.core.errors import EndOfStreamError, SaspError
 from sasp.core.in_flight import InFlight
 from sasp.core.leads import Leads
 from sasp.core.order import ChunkQueue
-from sasp.core.scheme import Scheme
-from sasp.core.staleness import PLAIN, StalenessOptions
 from sasp.exchange.frames import (
     MAX_JSON_BYTES,
     MAX_LATE,
-    VERSION,
     Frame,
     Kind,
     json_message,
-    notice_silence,
     pack,
     receive,
     send_all,
     small_buffer,
 )
-from sasp.exchange.peers import read_order, read_welcome
+from sasp.exchange.peers import read_order
 from sasp.training.layers import Layer
+from sasp.training.transports.greeting import Greeting, explained, meet, name_of, next_message
 from sasp.training.transports.transport import Piece
 
-RETRY_SECONDS = 0.1
 _CLOSE_SECONDS = 10.0
 _LAST_WORD_SECONDS = 1.0
 """The sender waits this long for the receiver to read why the server closed the connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class JoinOptions:
-    """How a worker joins; ``patience``: seconds to wait for the server.
-
-    ``late``: what is done about late gradients; ``partial``: only layers whose transfer does not fit are late.
-    """
-
-    rank: int
-    scheme: Scheme
-    token: str
-    chunk_bytes: int
-    patience: float
-    late: StalenessOptions = PLAIN
-    partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Greeting:
-    """The first message of a worker to its server."""
-
-    who: JoinOptions
-    optimizer: str
-    options: dict[str, Any]
 
 
 class ServerLink:
@@ -81,7 +50,7 @@ class ServerLink:
             raise SaspError("the model has parameters of several types; a parameter server needs one type")
         self._greeting = greeting
         self._dtype = layers[0].dtype
-        self._where = f"the parameter server at {address[0]}:{address[1]}"
+        self._where = name_of(address)
         self.in_flight = InFlight()
         self._changed = threading.Condition()
         self._queue = ChunkQueue("priority" if greeting.who.scheme.sending == "sasp" else "fifo")
@@ -94,9 +63,11 @@ class ServerLink:
         self._fault: str | None = None
         self._closing = False
         self._threads: list[threading.Thread] = []
-        self._sock = self._connect(address)
+        sizes = [layer.elements for layer in layers]
+        hello = greeting.message(str(self._dtype).removeprefix("torch."), sizes)
+        self._sock, self.workers = meet(address, hello, greeting.who.patience)
         try:
-            self.workers = self._greet(layers)
+            self._share(layers)
         except BaseException:
             self._sock.close()
             raise
@@ -107,7 +78,7 @@ class ServerLink:
         """Return the order of the first worker, by rank, that trains at all."""
         self._send(json_message(Kind.ORDER, list(order)))
         body = self._expect(Kind.ORDER)
-        with self._explained():
+        with explained(self._where):
             return read_order(body, len(order))
 
     def begin(self, layers: Sequence[Layer]) -> None:
@@ -213,42 +184,10 @@ class ServerLink:
         if self._closing:
             raise SaspError("the model was closed; join again to go on training")
 
-    def _connect(self, address: tuple[str, int]) -> socket.socket:
-        deadline = time.monotonic() + self._greeting.who.patience
-        while True:
-            try:
-                sock = socket.create_connection(address, timeout=max(1.0, self._greeting.who.patience))
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise SaspError(f"{self._where} does not answer: {error}") from error
-                time.sleep(RETRY_SECONDS)
-            else:
-                notice_silence(sock)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return sock
-
-    def _greet(self, layers: Sequence[Layer]) -> int:
-        greeting = self._greeting
-        hello = {
-            "version": VERSION,
-            "rank": greeting.who.rank,
-            "token": greeting.who.token,
-            "scheme": str(greeting.who.scheme),
-            "type": str(self._dtype).removeprefix("torch."),
-            "chunk_bytes": greeting.who.chunk_bytes,
-            "layers": [layer.elements for layer in layers],
-            "optimizer": greeting.optimizer,
-            "options": greeting.options,
-            "late": greeting.who.late.as_json(),
-        }
-        self._send(json_message(Kind.HELLO, hello))
-        welcome = self._expect(Kind.WELCOME)
-        with self._explained():
-            workers = read_welcome(welcome)
-        # The answer to a greeting comes at once; what follows, when the others do.
-        self._sock.settimeout(None)
+    def _share(self, layers: Sequence[Layer]) -> None:
+        """Worker 0 sends its parameters. The others take them over."""
         for number, layer in enumerate(layers):
-            if greeting.who.rank == 0:
+            if self._greeting.who.rank == 0:
                 body = as_bytes(layer.flat_parameters())
                 self._send(pack(Frame(Kind.LAYER, len(body), number)), body)
                 continue
@@ -256,7 +195,6 @@ class ServerLink:
             if (frame.kind, frame.chunk) != (Kind.LAYER, number) or len(data) != layer.elements * self._dtype.itemsize:
                 raise SaspError(f"{self._where}: sent {frame} where the parameters of layer {layer.name} were due")
             layer.set_parameters(0, torch.frombuffer(data, dtype=self._dtype))
-        return workers
 
     def _send(self, *parts: bytes | memoryview) -> None:
         try:
@@ -267,25 +205,16 @@ class ServerLink:
             raise SaspError(f"{self._where}: {error}") from error
 
     def _next(self, longest: int = MAX_JSON_BYTES) -> tuple[Frame, bytearray]:
-        with self._explained():
-            frame, data = receive(self._sock, longest)
-        if frame.kind is Kind.REFUSED:
-            raise SaspError(f"{self._where} refuses: {data.decode(errors='replace')}")
-        return frame, data
+        try:
+            return next_message(self._sock, self._where, longest)
+        except (OSError, EndOfStreamError) as error:
+            raise SaspError(f"{self._where}: {error}") from error
 
     def _expect(self, kind: Kind) -> bytearray:
         frame, data = self._next()
         if frame.kind is not kind:
             raise SaspError(f"{self._where}: sent {frame.kind.name} where {kind.name} was due")
         return data
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Name the server in each error."""
-        try:
-            yield
-        except (OSError, SaspError) as error:
-            raise SaspError(f"{self._where}: {error}") from error
 
     def _guarded(self, body: Callable[[], None]) -> None:
         try:

@@ -21,7 +21,8 @@ from sasp.exchange import rules
 from sasp.server.server import Server, listen
 from sasp.training.layers import find_layers
 from sasp.training.optimizer import DecoupledOptimizer
-from sasp.training.transports.worker import Greeting, JoinOptions, ServerLink
+from sasp.training.transports.greeting import Greeting, JoinOptions
+from sasp.training.transports.worker import ServerLink
 from sasp.training.wrapping import decoupled_over_server
 
 WORKERS, ITERATIONS = 3, 15
@@ -81,7 +82,7 @@ def real(scheme: str, late: StalenessOptions) -> tuple[list[list[torch.Tensor]],
         end.wait(20)
         worker.optimizer.close()
 
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0, WORKERS) as listener:
         job = Server(listener, WORKERS, parse(scheme), token="", patience=20, store=store)
         threads = [threading.Thread(target=work, args=(worker, listener.getsockname())) for worker in workers]
         for thread in threads:

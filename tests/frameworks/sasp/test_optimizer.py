@@ -21,7 +21,7 @@ from sasp.core.staleness import StalenessOptions
 from sasp.server.server import Server, listen
 from sasp.training import wrapping
 from sasp.training.options import AllReduceOptions
-from sasp.training.transports.worker import JoinOptions
+from sasp.training.transports.greeting import JoinOptions
 
 STEPS = 4
 
@@ -29,7 +29,7 @@ STEPS = 4
 @pytest.fixture
 def server() -> Iterator[tuple[str, int]]:
     """Of a job with one worker."""
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0, 1) as listener:
         job = Server(listener, 1, SCHEME, token="", patience=20)
         thread = threading.Thread(target=job.run)
         thread.start()

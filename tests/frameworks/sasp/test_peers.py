@@ -17,7 +17,7 @@ import sasp
 from sasp.core.errors import SaspError
 from sasp.exchange import frames, rules
 from sasp.exchange.frames import Frame, Kind, json_message, pack, receive
-from sasp.server.server import Server, listen
+from sasp.server.server import MAX_STRANGERS, Server, listen
 
 HELLO = {
     "version": frames.VERSION, "rank": 0, "token": "", "scheme": "asp+sasp", "type": "float32", "chunk_bytes": 1024,
@@ -31,7 +31,7 @@ DEEP = "[" * 500 + "]" * 500
 def serving(workers: int = 1) -> Iterator[tuple[Server, tuple[str, int], list[str]]]:
     """A server, where it is, and what it ends with."""
     ends: list[str] = []
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0, workers) as listener:
         server = Server(listener, workers, sasp.parse("asp+sasp"), token="", patience=20)
 
         def run() -> None:
@@ -285,6 +285,73 @@ def test_a_server_that_never_answers_a_greeting_is_not_waited_for_for_ever() -> 
     made = nn.Linear(2, 2)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(SaspError, match="timed out"):
         sasp.join(made, torch.optim.SGD(made.parameters(), lr=0.1), server=silent.getsockname(), rank=0, patience=1)
+
+
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
+def test_a_worker_greets_again_where_the_connection_was_lost_before_the_answer(reset: bool) -> None:
+    made, ends = nn.Linear(2, 2), []
+
+    def run() -> None:
+        for _ in range(2):
+            sock, _ = listener.accept()
+            receive(sock)
+            if reset:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+        Server(listener, 1, sasp.parse("asp+sasp"), token="", patience=20).run()
+        ends.append("")
+
+    with listen("127.0.0.1", 0, 1) as listener:
+        thread = threading.Thread(target=run)
+        thread.start()
+        _, optimizer = sasp.join(
+            made, torch.optim.SGD(made.parameters(), lr=0.1), server=listener.getsockname(), rank=0, scheme="asp+sasp"
+        )
+        optimizer.close()
+        thread.join(20)
+    assert ends == [""]
+
+
+def test_a_server_that_only_hangs_up_is_not_called_for_ever() -> None:
+    made = nn.Linear(2, 2)
+
+    def run() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                listener.accept()[0].close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run)
+        thread.start()
+        with pytest.raises(SaspError, match=r"the parameter server at .* does not answer: "):
+            sasp.join(
+                made, torch.optim.SGD(made.parameters(), lr=0.1), server=listener.getsockname(), rank=0, patience=0.5
+            )
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_many_workers_may_come_before_one_of_them_has_greeted() -> None:
+    count = 200
+    with serving(count) as (_, address, ends), contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(socket.create_connection(address)) for _ in range(count)]
+        for rank, worker in enumerate(workers):
+            worker.settimeout(20)
+            worker.sendall(hello(rank=rank))
+        assert {receive(worker)[0].kind for worker in workers} == {Kind.WELCOME}
+    assert "it closed the connection" in ends[0]
+
+
+def test_strangers_beside_the_workers_are_limited() -> None:
+    with serving() as (server, address, ends), contextlib.ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(address)) for _ in range(MAX_STRANGERS + 2)]
+        strangers[-1].settimeout(20)
+        assert strangers[-1].recv(1) == b""
+        assert len(server._all) == MAX_STRANGERS + 1
+        strangers[0].sendall(hello())
+        assert receive(strangers[0])[0].kind is Kind.WELCOME
+    assert "worker 0 (" in ends[0]
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="silence is noticed by Linux's means")

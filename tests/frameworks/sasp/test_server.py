@@ -64,7 +64,7 @@ def train(
     found: list[dict] = [{} for _ in range(WORKERS)]
     # Before the threads: they have one random generator in common.
     models = [make_model(rank) for rank in range(WORKERS)]
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0, WORKERS) as listener:
         server = Server(listener, WORKERS, sasp.parse(scheme), token="", patience=20)
         port = listener.getsockname()[1]
 

@@ -51,11 +51,11 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = {
-    "classified": Layout("classified"),
-    "marked-ipv6": Layout("marked", addresses="ipv6"),
     "classified-rails": Layout("classified", rails=2, addresses="both"),
+    "marked-ipv6": Layout("marked", addresses="ipv6"),
     "dscp": Layout("dscp"),
 }
+"""Other tests of the real switch have jobs told apart by their ports over IPv4 and one rail."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ def joined(
     model: nn.Module, inner: torch.optim.Optimizer, scheme: str, **options: Any
 ) -> Iterator[tuple[nn.Module, torch.optim.Optimizer]]:
     """The only worker of a server."""
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0, 1) as listener:
         job = Server(listener, 1, sasp.parse(scheme), token="", patience=20)
         thread = threading.Thread(target=job.run)
         thread.start()
