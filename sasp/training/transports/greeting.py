@@ -120,13 +120,19 @@ def _try_to_meet(address: tuple[str, int], greeting: bytes, timeout: float) -> t
         sock = undo.enter_context(socket.create_connection(address, timeout=timeout))
         notice_silence(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        send_all(sock, greeting)
+        try:
+            send_all(sock, greeting)
+        except OSError:
+            # It may have said why before it hung up.
+            with contextlib.suppress(OSError, EndOfStreamError):
+                next_message(sock, server)
+            raise
         frame, body = next_message(sock, server)
         if frame.kind is not Kind.WELCOME:
             raise SaspError(f"{server}: sent {frame.kind.name} where WELCOME was due")
         with explained(server):
             workers = read_welcome(body)
-        # The answer to a greeting comes at once; what follows, when the others do.
+        # The answer comes at once. The parameters come when worker 0 has sent them.
         sock.settimeout(None)
         undo.pop_all()
         return sock, workers

@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,7 @@ from sasp.core.errors import SaspError
 from sasp.exchange import frames, rules
 from sasp.exchange.frames import Frame, Kind, json_message, pack, receive
 from sasp.server.server import MAX_STRANGERS, Server, listen
+from sasp.training.transports.greeting import meet
 
 HELLO = {
     "version": frames.VERSION, "rank": 0, "token": "", "scheme": "asp+sasp", "type": "float32", "chunk_bytes": 1024,
@@ -330,6 +332,22 @@ def test_a_server_that_only_hangs_up_is_not_called_for_ever() -> None:
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(20)
         assert not thread.is_alive()
+
+
+def test_a_refusal_is_told_though_the_greeting_was_not_read() -> None:
+    def run() -> None:
+        sock, _ = listener.accept()
+        sock.sendall(raw(Kind.REFUSED, b"too long"))
+        # So much is on its way that the worker still sends when the connection is reset.
+        time.sleep(0.5)
+        sock.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run)
+        thread.start()
+        with pytest.raises(SaspError, match="refuses: too long"):
+            meet(listener.getsockname(), bytes(64 * 2**20), patience=5)
+        thread.join(20)
 
 
 def test_many_workers_may_come_before_one_of_them_has_greeted() -> None:
