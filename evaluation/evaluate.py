@@ -72,13 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/CLAIM"
     )
-    parser.add_argument(
+    # The one adds nothing up, the other measures nothing.
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument(
         "--only",
         default=None,
         metavar="BEGIN",
         help="measure only groups whose names begin so, and add nothing up; for a sitting of a long claim",
     )
-    parser.add_argument(
+    part.add_argument(
         "--measured",
         action="store_true",
         help="add up the groups that earlier runs have measured, and measure none; the summary names the others",

@@ -29,6 +29,13 @@ def test_a_sitting_measures_some_groups_and_adds_nothing_up(kernel: FakeKernel, 
     assert "no group's name begins with 'new'" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_part_is_measured_or_what_is_measured_is_added_up(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path / "out", "--measured", "--only", "old-heavy-7")
+    assert "argument --only: not allowed with argument --measured" in capsys.readouterr().err
+    assert kernel.runs() == []
+
+
 @pytest.mark.usefixtures("two_groups")
 def test_small_forms_stand_in_for_results_that_are_gone(kernel: FakeKernel, tmp_path: Path) -> None:
     forms = tmp_path / "forms"
