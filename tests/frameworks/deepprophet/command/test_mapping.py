@@ -17,13 +17,14 @@ def mapping(tmp_path: Path) -> Path:
 
 
 def test_gradients_are_added_up_and_modules_run_again(predict: Predict, calibrated: Path, mapping: Path) -> None:
-    asked = (LAYERED, "--calibration", calibrated, "--measure", "0", "--workers", "2", "--json")
+    # The optimiser steps once however often gradients are added up: its cost depends on the calibration.
+    asked = (LAYERED, "--calibration", calibrated, "--optimizer", "none", "--measure", "0", "--workers", "2", "--json")
     (plain,) = document(predict(*asked))["predictions"]
     mapping.write_text("accumulate: 4\ncheckpoint: [blocks.*]\n")
     (mapped,) = document(predict(*asked, "--mapping", mapping))["predictions"]
     assert mapped["bytes_per_iteration"] == plain["bytes_per_iteration"]
     assert mapped["examples_per_iteration"] == 4 * plain["examples_per_iteration"]
-    assert mapped["model_compute_seconds"][0] > 3 * plain["model_compute_seconds"][0]
+    assert mapped["model_compute_seconds"][0] > 4 * plain["model_compute_seconds"][0]
 
 
 @pytest.mark.parametrize(
