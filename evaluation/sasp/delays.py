@@ -5,7 +5,8 @@
 
 Each arm is trained for a short while over a parameter server, and over all-reduce, as far as it goes over them. Where
 communication takes as long as it should is measured as for ``scripts/evaluate sasp``. What is recorded stays in
-``--out``, so the same command goes on with what is missing. ``--small-form`` writes each arm's as one file.
+``--out``, so the same command goes on with what is missing. ``--small-form`` writes each arm's as one file. What is
+recorded with another ``--ratio`` than 1 has a folder of its own in both.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from evaluation.sasp.emulation.recording import read
 from evaluation.sasp.groups import ACCELERATOR_SECONDS, CHUNK_BYTES, LIMIT_SECONDS
 from evaluation.sasp.study.arms import ARMS, Arm, Transport
 from evaluation.sasp.study.plan import TUNING_SEEDS, WORKERS
-from evaluation.sasp.study.recorded import file_of
+from evaluation.sasp.study.recorded import at_ratio, file_of
 from evaluation.sasp.testbed.lab import LAB
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, TaskName, Training, Ways
 from topologies import checkout
@@ -86,11 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ending_signals(), one_line_errors():
             for task in options.task:
                 for transport in options.over:
-                    folder = options.out / f"{task}-{transport}"
+                    of_task = Path(f"{task}-{transport}")
+                    folder = at_ratio(options.out, options.ratio) / of_task
                     asked = request(task, transport, options.ratio, options.arm)
                     new = record(asked, options.datapath, folder)
                     if options.small_form is not None:
-                        keep(asked, folder, options.small_form / folder.name)
+                        keep(asked, folder, at_ratio(options.small_form, options.ratio) / of_task)
                     sys.stderr.write(f"{folder}: {'recorded' if new else 'it is there'}\n")
     except (*EXPECTED_ERRORS, ValueError) as error:
         sys.stderr.write(f"{error}\n")

@@ -9,8 +9,8 @@
 was trained is kept in ``--out``, so the same command goes on with a study that was stopped, or that ``--minutes`` have
 ended. Several tasks may be trained at once, each by a command of its own. With ``--delays`` an arm's gradients are as
 late as they were in a recorded job, and iterations take as long. Without, layers are as late as the arm lets them be,
-and times are those of the recursion that chooses which layers are late, for a network that takes ``--ratio`` times the
-computing; these are no measurement. With ``--seconds`` iterations alone are as recorded. ``rates`` trains nothing: it
+and times are those of the recursion that chooses which layers are late; these are no measurement. With ``--seconds``
+iterations alone are as recorded. Communication takes ``--ratio`` times the computing. ``rates`` trains nothing: it
 writes what ``scripts/evaluate sasp`` takes from a study that is tuned, into ``--write``: of all arms over a parameter
 server, and with ``--over ranks`` of ``partial``, "partial, momentum" and "partial, local".
 """

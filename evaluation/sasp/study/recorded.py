@@ -9,6 +9,11 @@ from evaluation.sasp.emulation.recording import COMPRESSED
 from evaluation.sasp.study.arms import ARMS, Transport
 
 
+def at_ratio(folder: Path, ratio: float) -> Path:
+    """The folder of what was recorded where communication takes this share of the computing."""
+    return folder if ratio == 1.0 else folder / f"ratio-{ratio:g}"
+
+
 def recordings(folder: Path | None, task: str, over: Transport) -> Mapping[str, str]:
     """The paths of all arms' recordings, by arm; none without a folder."""
     return {} if folder is None else {name: str(recording_of(folder, task, name, over)) for name in ARMS}

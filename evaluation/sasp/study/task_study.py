@@ -13,7 +13,7 @@ from evaluation.sasp.study import plan, report
 from evaluation.sasp.study.arms import ARMS, PLAIN_ARMS, Arm, Transport
 from evaluation.sasp.study.plan import Setting
 from evaluation.sasp.study.record import Record
-from evaluation.sasp.study.recorded import recordings
+from evaluation.sasp.study.recorded import at_ratio, recordings
 from evaluation.sasp.study.runs import Goal, Run, Trained
 from evaluation.sasp.study.tasks import Task
 from evaluation.sasp.study.times import kept
@@ -32,8 +32,8 @@ class TimeIsUpError(Exception):
 class Place:
     """Where a study keeps its runs, and where recorded jobs are, if there are any, ``over`` which transport.
 
-    ``delays``: gradients are as late as there; ``seconds``: iterations take as long. ``ratio``, ``latency``: those of
-    communication, as shares of computing, where nothing is recorded.
+    ``delays``: gradients are as late as there; ``seconds``: iterations take as long. ``ratio``: communication as a
+    share of computing; ``latency``: likewise, where nothing is recorded.
     """
 
     out: Path
@@ -42,6 +42,10 @@ class Place:
     over: Transport
     ratio: float
     latency: float
+
+    def at_ratio(self, folder: Path | None) -> Path | None:
+        """Return the folder of what was recorded at this ratio, if anything is recorded."""
+        return None if folder is None else at_ratio(folder, self.ratio)
 
 
 class TaskStudy:
@@ -55,9 +59,9 @@ class TaskStudy:
         self._times = self.offsets.times(place.ratio, place.latency)
         self._record = Record(place.out / f"{task.name}-{optimizer}.jsonl")
         leads = {name: arm.leads(self._times) for name, arm in ARMS.items()}
-        # Nothing is late in it, so it trains alike over both transports; and all targets come from it.
+        # Nothing is late in it, so it trains alike over all networks; and all targets come from it.
         in_step = {plan.BASELINE: recordings(place.delays, task.name, "server").get(plan.BASELINE, "")}
-        delays = {**recordings(place.delays, task.name, place.over), **in_step}
+        delays = {**recordings(place.at_ratio(place.delays), task.name, place.over), **in_step}
         self._place = place
         self.setting = Setting(task.name, optimizer, task.rate[optimizer], task.iterations, leads, delays)
 
@@ -90,7 +94,8 @@ class TaskStudy:
     def _seconds(self, arm: Arm) -> float:
         """Return the seconds of an iteration, as recorded or computed."""
         place = self._place
-        recorded = recordings(place.seconds or place.delays, self.setting.task, place.over).get(arm.name)
+        folder = place.at_ratio(place.seconds or place.delays)
+        recorded = recordings(folder, self.setting.task, place.over).get(arm.name)
         if recorded is None:
             return arm.seconds(self._times)
         # With half batches what was recorded as an iteration is half of one.

@@ -17,6 +17,7 @@ from evaluation.sasp.emulation.recording import Recording, read
 from evaluation.sasp.study import __main__ as study
 from evaluation.sasp.study import task_study, times, training
 from evaluation.sasp.study.arms import ARMS, going_over
+from evaluation.sasp.study.recorded import at_ratio
 from evaluation.sasp.study.runs import Goal, Run, Trained
 from evaluation.sasp.study.tasks import TASKS, Task, make_optimizer
 from sasp.core.errors import SaspError
@@ -242,6 +243,34 @@ def test_a_study_whose_time_is_up_says_that_it_goes_on(
     (tmp_path / "mlp-adamw.jsonl").write_text("nonsense\n")
     assert study.main() == 2
     assert "mlp-adamw.jsonl:1: no run of the study" in capsys.readouterr().err
+
+
+def test_gradients_are_as_late_as_was_recorded_at_the_ratio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded, asked = tmp_path / "recorded", dict[str, set[str]]()
+    for ratio, seconds in ((1.0, 2.0), (0.5, 0.25)):
+        for name in ("bsp+overlap", "late"):
+            folder = at_ratio(recorded, ratio) / "mlp-server" / name
+            folder.mkdir(parents=True)
+            events = tuple(Event("push", 0, 0, i, seconds * i) for i in range(1, 13))
+            Recording(1, "bsp", 4096, events, ()).write(folder / "delays-server.json")
+
+    def fast(run: Run, goal: Goal) -> Trained:
+        asked.setdefault(run.arm, set()).add(run.delays)
+        return Trained(run, tuple((10 * i, float(i > 2)) for i in range(1, goal.iterations // 10 + 1)))
+
+    monkeypatch.setattr(task_study, "train", fast)
+    common = ["--task", "mlp", "--arm", "bsp+overlap", "late", "--delays", str(recorded), "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["study", "tune", "--ratio", "0.5", *common])
+    assert study.main() == 0
+    # Nothing is late in the first, which sets the targets: it trains alike at all ratios.
+    assert asked == {
+        "bsp+overlap": {str(recorded / "mlp-server" / "bsp+overlap")},
+        "late": {str(recorded / "ratio-0.5" / "mlp-server" / "late")},
+    }
+    shown = capsys.readouterr().out
+    assert shown.count(" 0.25 ") == 2, shown
 
 
 def test_an_arm_is_asked_for_over_a_transport_that_it_can_go_over(

@@ -10,7 +10,7 @@ from evaluation.sasp import delays
 from evaluation.sasp.emulation.events import Event, Used
 from evaluation.sasp.emulation.recording import PARTS, Recording, read
 from evaluation.sasp.study.arms import ARMS
-from evaluation.sasp.study.recorded import recording_of
+from evaluation.sasp.study.recorded import at_ratio, recording_of
 from evaluation.sasp.testbed import lab
 from evaluation.sasp.testbed.request import TASK_NAMES, SaspRequest, SaspResult
 from sasp.core.scheme import parse
@@ -86,8 +86,13 @@ def test_what_is_recorded_is_not_recorded_again(
     assert testbed.asked == []
     assert f"{tmp_path / 'mlp-server'}: it is there" in capsys.readouterr().err
     # With another ratio it is something else.
-    assert delays.main(["--task", "cnn", "--over", "server", "--ratio", "2", "--out", str(tmp_path)]) == 0
+    twice = ["--task", "cnn", "--over", "server", "--ratio", "2", "--out", str(tmp_path)]
+    assert delays.main([*twice, "--arm", "partial, local", "--small-form", str(tmp_path / "small")]) == 0
     assert [one.ratio for one in testbed.asked] == [2.0]
+    path = recording_of(at_ratio(tmp_path / "small", 2.0), "cnn", "partial, local", "server")
+    assert read(path).events
+    assert delays.main(["--task", "cnn", "--over", "server", "--out", str(tmp_path)]) == 0
+    assert len(testbed.asked) == 1, "what was recorded where communication takes as long is still there"
 
 
 @pytest.mark.usefixtures("testbed")
