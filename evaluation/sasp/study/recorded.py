@@ -10,7 +10,7 @@ from evaluation.sasp.study.arms import ARMS, Transport
 
 
 def at_ratio(folder: Path, ratio: float) -> Path:
-    """The folder of what was recorded where communication takes this share of the computing."""
+    """Return the folder of what was recorded where communication takes ``ratio`` times as long as computing."""
     return folder if ratio == 1.0 else folder / f"ratio-{ratio:g}"
 
 

@@ -17,7 +17,7 @@ def mapping(tmp_path: Path) -> Path:
 
 
 def test_gradients_are_added_up_and_modules_run_again(predict: Predict, calibrated: Path, mapping: Path) -> None:
-    # The optimiser steps once however often gradients are added up: its cost depends on the calibration.
+    # Without an optimiser: it steps once in both, and its share of the time depends on the calibration.
     asked = (LAYERED, "--calibration", calibrated, "--optimizer", "none", "--measure", "0", "--workers", "2", "--json")
     (plain,) = document(predict(*asked))["predictions"]
     mapping.write_text("accumulate: 4\ncheckpoint: [blocks.*]\n")
